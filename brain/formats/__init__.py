@@ -1,0 +1,1 @@
+"""Pure codecs for import and export."""

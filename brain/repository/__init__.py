@@ -1,0 +1,1 @@
+"""The only callers of SQL: one module a table or concern."""

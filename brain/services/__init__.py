@@ -1,0 +1,1 @@
+"""What the product does: module-level functions that take a unit of work and never commit."""

@@ -1,0 +1,1 @@
+"""The MCP surface: one tool, one service function."""

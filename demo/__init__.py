@@ -1,0 +1,1 @@
+"""A fictional user and the scripted walk-through."""
