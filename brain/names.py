@@ -19,7 +19,7 @@ ScopeKind = Literal["global", "lane", "project"]
 # Category Cf, written out so that the stored forms do not change with the interpreter's Unicode version.
 _FORMAT: Final = (
     "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U00013438"
+    "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
 # Invisible characters of other categories: combining grapheme joiner, Hangul fillers, Khmer inherent vowels,
@@ -27,17 +27,6 @@ _FORMAT: Final = (
 _OTHER_INVISIBLE: Final = (
     "\u034f\u115f\u1160\u3164\uffa0\u17b4\u17b5\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 )
-
-INVISIBLE: Final = "\u034f\u115f\u1160\u3164\uffa0\u17b4\u17b5\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
-
-
-def _format_characters() -> str:
-    """The body of a character class with every code point of category Cf, as ranges."""
-    points = [point for point in range(sys.maxunicode + 1) if unicodedata.category(chr(point)) == "Cf"]
-    starts = [point for point in points if not unicodedata.category(chr(point - 1)) == "Cf"]
-    ends = [point for point in points if point == sys.maxunicode or unicodedata.category(chr(point + 1)) != "Cf"]
-    return "".join(f"{re.escape(chr(a))}-{re.escape(chr(b))}" for a, b in zip(starts, ends, strict=True))
-
 
 INVISIBLE: Final = re.compile(f"[{_FORMAT}{_OTHER_INVISIBLE}]+")
 """Runs of characters that a reader cannot see: format characters, variation selectors, fillers."""
@@ -159,25 +148,28 @@ def parse_scope(text: str, *, field: str) -> Scope:
     if name and kind == "project":
         return Scope("project", slug(name, field=field))
     raise InvalidInput(
-        f"{field} must be {SCOPE_FORMS}, not '{excerpt(text)}'.", field=field, hint=_scope_hint(kind, colon, name)
+        f"{field} must be {SCOPE_FORMS}, not '{excerpt(text)}'.", field=field, hint=_scope_hint(name if colon else kind)
     )
 
 
-def _scope_hint(kind: str, colon: str, name: str) -> str:
-    bare = kind if not colon else name
-    if not any(map(_is_letter, bare)) or len(bare) > SLUG_MAXIMUM or bare in {"lane", "project", "global"}:
+def _scope_hint(bare: str) -> str:
+    try:
+        name = slug(bare, field="scope")
+    except InvalidInput:
+        name = ""
+    if name in {"", "lane", "project", "global"}:
         return "For example lane:work or project:kestrel."
-    return f"Did you mean lane:{excerpt(bare)} or project:{excerpt(bare)}?"
+    return f"Did you mean lane:{name} or project:{name}?"
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
     """The known names that `word` is a near miss of, nearest first, then by name; at most five.
 
-    Two different names are near misses when, without case, accents and separators, they are equal; when one is the other plus
-    more words (kestrel, kestrel-dashboard) and has at least three letters; or when the words in which they differ
-    have at least five letters and are one edit apart, two from eight letters up (an edit inserts, drops or replaces
-    a letter or swaps two neighbours). Names that differ in a number are never near misses (q1 and q2, 2025 and 2026),
-    nor are names that differ in a short word (client-a and client-b, api and app).
+    Two different names are near misses when, without case, accents and separators, they are equal; when one is the
+    other plus more words (kestrel, kestrel-dashboard) and has at least three letters; or when the words in which they
+    differ have at least five letters and are one edit apart, two from eight letters up (an edit inserts, drops or
+    replaces a letter or swaps two neighbours). Names that differ in a number are never near misses (q1 and q2, 2025
+    and 2026), nor are names that differ in a short word (client-a and client-b, api and app).
     """
     parts = _parts(word)
     ranked = ((_distance(parts, _parts(name)), name) for name in set(known))
