@@ -90,7 +90,7 @@ def clean_key(value: str, *, field: str) -> str:
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], value: str) -> str:
-    """`unicodedata.normalize` in linear time: runs of combining marks are cut to 30, as Unicode's stream-safe format."""
+    """`unicodedata.normalize` in linear time: runs of combining marks are cut to 30, as in the stream-safe format."""
     if value.isascii():
         return value
     marks = "".join(sorted(c for c in set(value) if unicodedata.combining(c)))
