@@ -55,11 +55,13 @@ async def whoami(session: DummySession, arguments: NoArguments) -> Result:
 
 
 async def sleep(session: DummySession, arguments: SecondsArguments) -> Result:
+    print("sleeping", file=sys.stderr, flush=True)
     await asyncio.sleep(arguments.seconds)
     return Result(text="slept", data={})
 
 
 async def block(session: DummySession, arguments: SecondsArguments) -> Result:
+    print("blocking", file=sys.stderr, flush=True)
     await asyncio.to_thread(time.sleep, arguments.seconds)
     return Result(text="blocked", data={})
 
