@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 import warnings
@@ -12,13 +13,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from brain.errors import Conflict, InvalidInput
-from brain.tools.protocol import AnyTool, Caller, Result, Tool
+from brain.tools.protocol import AnyTool, Peer, Result, Tool
 from brain.tools.schema import Arguments
 
 
 @dataclass
 class DummySession:
-    caller: Caller
+    peer: Peer
     calls: list[str] = field(default_factory=list)
 
 
@@ -49,9 +50,9 @@ async def echo(session: DummySession, arguments: EchoArguments) -> Result:
 
 
 async def whoami(session: DummySession, arguments: NoArguments) -> Result:
-    principal: Any = session.caller.principal
+    principal: Any = session.peer.principal
     name = principal.name if principal is not None else ""
-    return Result(text=name or session.caller.client, data={"client": session.caller.client, "principal": name})
+    return Result(text=name or session.peer.client, data={"client": session.peer.client, "principal": name})
 
 
 async def sleep(session: DummySession, arguments: SecondsArguments) -> Result:
@@ -68,8 +69,7 @@ async def block(session: DummySession, arguments: SecondsArguments) -> Result:
 
 async def noise(session: DummySession, arguments: NoArguments) -> Result:
     print("a dependency prints")
-    sys.__stdout__.write("and writes\n")
-    sys.__stdout__.flush()
+    os.write(1, b"and writes\n")
     warnings.warn("a warning fires", stacklevel=1)
     await (await asyncio.create_subprocess_exec("echo", "a child prints")).wait()
     return Result(text="quiet", data={})

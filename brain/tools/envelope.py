@@ -7,6 +7,7 @@ import re
 from typing import Any, Final
 
 from mcp_types import (
+    INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
     ErrorData,
@@ -56,6 +57,20 @@ def read_message(raw: bytes) -> JSONRPCMessage:
         return _read_leniently(raw)
     if isinstance(message, JSONRPCNotification) and b'"id"' in raw:
         return _read_leniently(raw)
+    return message
+
+
+def read_strictly(raw: bytes) -> JSONRPCMessage:
+    """One message from its bytes, for a transport that hands the bytes on to the SDK's own reader.
+
+    Raises UnreadableError for what `read_message` refuses and for text that is not valid Unicode.
+    """
+    message = read_message(raw)
+    try:
+        message.model_dump_json()
+    except (PydanticSerializationError, UnicodeEncodeError):
+        reason = "The message holds half a surrogate pair (a cut emoji) or bytes that are not UTF-8."
+        raise UnreadableError(reason, code=INVALID_PARAMS, request_id=getattr(message, "id", None)) from None
     return message
 
 

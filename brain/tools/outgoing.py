@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from brain.errors import BrainError, Conflict
 from brain.names import scrub
+from brain.times import format_instant
 
 CURRENT_CONTENT_LIMIT: Final = 60_000
 """Characters of a conflict's current content that fit beside its sentence."""
@@ -39,8 +40,6 @@ def plain(value: Any) -> Any:
         case list() | tuple():
             return [plain(item) for item in value]
         case datetime.datetime():
-            from brain.times import format_instant
-
             return format_instant(value)
         case datetime.date():
             return value.isoformat()

@@ -92,26 +92,26 @@ AnyTool = Tool[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """Who is calling, as far as the transport knows: the client's own name, and over HTTP its principal."""
+class Peer:
+    """The other side of a call, as far as the transport knows: the client's own name, and over HTTP its principal."""
 
     client: str = ""
     client_version: str = ""
     principal: Any = None
 
 
-def caller(context: Context) -> Caller:
-    """The caller of one request. Over stdio there is no principal; over stateless HTTP often no client name."""
+def peer(context: Context) -> Peer:
+    """The peer of one request. Over stdio there is no principal; over stateless HTTP often no client name."""
     info = context.session.client_params.client_info if context.session.client_params else None
     principal = context.request.scope.get("principal") if context.request is not None else None
     if info is None:
-        return Caller(principal=principal)
-    return Caller(client=scrub(info.name), client_version=scrub(info.version), principal=principal)
+        return Peer(principal=principal)
+    return Peer(client=scrub(info.name), client_version=scrub(info.version), principal=principal)
 
 
 def build_server(
     tools: Iterable[AnyTool],
-    session_for: Callable[[Caller], SessionT],
+    session_for: Callable[[Peer], SessionT],
     *,
     name: str = "brain",
     version: str = "",
@@ -122,7 +122,7 @@ def build_server(
 ) -> Server[Any]:
     """An MCP server that answers `tools/list` from memory and every call through its tool.
 
-    `session_for` maps the caller to whatever the handlers take as their session; it is called once a tool
+    `session_for` maps the peer to whatever the handlers take as their session; it is called once a tool
     call, must not block, and may raise a BrainError. `result_limit` bounds an answer in characters (see `size`).
     Other keyword arguments (`on_list_resources`, `on_read_resource`, `on_list_prompts`, …) go to the SDK's Server.
 
@@ -139,7 +139,7 @@ def build_server(
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         async def answer() -> Result:
             tool = find_tool(registry, params.name)
-            return await tool.answer(session_for(caller(context)), params.arguments)
+            return await tool.answer(session_for(peer(context)), params.arguments)
 
         return await guarded(answer, label=params.name, result_limit=result_limit)
 
