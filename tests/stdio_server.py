@@ -1,21 +1,22 @@
 """A server process for the tests of the stdio transport: `python tests/stdio_server.py [noisy|broken]`."""
 
-from brain.tools.stdio import ExitDeadline, reserve_stdin, reserve_stdout
+from brain.tools.stdio import ExitDeadline, loading, reserve_stdin, reserve_stdout
 
 STDOUT = reserve_stdout()
 STDIN = reserve_stdin()
 
 print("a banner before the imports")
 
-import logging  # noqa: E402
-import sys  # noqa: E402
+with loading():
+    import logging
+    import sys
 
-import anyio  # noqa: E402
+    import anyio
 
-from brain.errors import ConfigurationError  # noqa: E402
-from brain.tools.protocol import build_server  # noqa: E402
-from brain.tools.stdio import run_stdio  # noqa: E402
-from tests.dummy_tools import TOOLS, DummySession  # noqa: E402
+    from brain.errors import ConfigurationError
+    from brain.tools.protocol import build_server
+    from brain.tools.stdio import run_stdio
+    from tests.dummy_tools import TOOLS, DummySession
 
 
 def main() -> None:

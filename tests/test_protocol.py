@@ -422,3 +422,27 @@ def test_a_value_without_a_plain_form_is_an_internal_error_not_a_broken_answer()
     result = anyio.run(lambda: guarded(answer, label="tool"))
     assert result.is_error is True
     assert text_of(result).startswith("Internal error ")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RuntimeError("hunter2"), "Internal error "),
+        (NotFound("There is no page kestrel."), "There is no page kestrel."),
+    ],
+)
+def test_a_failing_resource_handler_shows_no_exception_text(error: Exception, expected: str, mode: Any) -> None:
+    async def read(context: Any, params: Any) -> Any:
+        raise error
+
+    async def session() -> str:
+        server = build_server(TOOLS, DummySession, on_read_resource=read)
+        async with mcp.Client(server, mode=mode) as client:
+            with pytest.raises(mcp.MCPError) as caught:
+                await client.read_resource("brain://wiki/kestrel")
+            return caught.value.message
+
+    message = anyio.run(session)
+    assert message.startswith(expected)
+    assert "hunter2" not in message

@@ -187,7 +187,7 @@ def test_the_process_ends_with_its_input_while_a_query_waits(process: subprocess
     send(process, *HANDSHAKE, call(1, "sleep"))
     wait_for(process, b"sleeping")
     process.stdin.close()  # type: ignore[union-attr]
-    assert process.wait(timeout=4) == 0
+    assert process.wait(timeout=10) == 0
     assert b"an orderly end" in process.stderr.read()  # type: ignore[union-attr]
 
 
@@ -195,7 +195,7 @@ def test_the_process_ends_with_its_input_while_a_thread_is_blocked(process: subp
     send(process, *HANDSHAKE, call(1, "block"))
     wait_for(process, b"blocking")
     process.stdin.close()  # type: ignore[union-attr]
-    assert process.wait(timeout=5) == 0
+    assert process.wait(timeout=10) == 0
     assert b"cleanup ran" in process.stderr.read()  # type: ignore[union-attr]
 
 
@@ -203,7 +203,7 @@ def test_sigterm_ends_the_process_in_order(process: subprocess.Popen[bytes]) -> 
     send(process, *HANDSHAKE, call(1, "sleep"))
     wait_for(process, b"sleeping")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=4) == 0
+    assert process.wait(timeout=10) == 0
     assert b"an orderly end" in process.stderr.read()  # type: ignore[union-attr]
 
 
@@ -213,7 +213,7 @@ def test_the_process_ends_when_its_client_stops_reading(process: subprocess.Pope
     process.stdout.readline()
     process.stdout.close()
     send(process, call(1, "echo", '{"text":"nobody reads this"}'))
-    assert process.wait(timeout=4) == 0
+    assert process.wait(timeout=10) == 0
 
 
 def test_the_official_client_calls_a_tool() -> None:

@@ -11,6 +11,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from brain.errors import BrainError, InvalidInput
 from brain.names import excerpt, scrub
@@ -143,7 +146,7 @@ def build_server(
 
         return await guarded(answer, label=params.name, result_limit=result_limit)
 
-    return Server(
+    server: Server[Any] = Server(
         name,
         version=version,
         title=title or None,
@@ -153,6 +156,20 @@ def build_server(
         get_tool_input_schema=lambda wanted: registry[wanted].schema if wanted in registry else None,
         **handlers,
     )
+    server.middleware.append(clean_failures)
+    return server
+
+
+async def clean_failures(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Keep exception text of resource and prompt handlers from the wire, where the SDK would send it verbatim."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise  # the SDK words these itself, without the input
+    except BrainError as error:
+        raise MCPError(types.INVALID_PARAMS, error_text(error)) from None
+    except Exception:  # noqa: BLE001 - the outermost adapter: nothing below may leak
+        raise MCPError(types.INTERNAL_ERROR, internal_error(ctx.method)) from None
 
 
 def _by_name(tools: Iterable[AnyTool]) -> dict[str, AnyTool]:

@@ -7,6 +7,7 @@ that might print.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -66,6 +67,17 @@ def _above_standard(descriptor: int) -> int:
     higher = _above_standard(os.dup(descriptor))
     os.close(descriptor)
     return higher
+
+
+@contextlib.contextmanager
+def loading() -> Iterator[None]:
+    """Collect no garbage while modules load: they make many objects that stay. A tenth of a cold start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class ExitDeadline:
