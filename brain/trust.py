@@ -127,7 +127,7 @@ def weigh(claims: Iterable[Claim]) -> Verdict:
     if disputed:
         return _contested(winner, disputed, stored, "of the same layer, and not known to be older")
     if winner.layer in _COMPILED:
-        contesting = [claim for claim in stored if _disagrees_below(claim, winner) and not _older(claim, winner)]
+        contesting = [claim for claim in stored if claim.normal != winner.normal and not _older(claim, winner)]
         if contesting:
             return _contested(winner, contesting, stored, "not known to be older")
     return _decided(winner, ordered, stored)
@@ -143,10 +143,6 @@ def _standing(layer: Sequence[Claim]) -> list[Claim]:
     """Return the claims of one layer that no other is known to be newer than: the newest, and all without a date."""
     newest = layer[0].at
     return [claim for claim in layer if claim.at is None or claim.at == newest]
-
-
-def _disagrees_below(claim: Claim, winner: Claim) -> bool:
-    return _RANK[claim.layer] > _RANK[winner.layer] and claim.normal != winner.normal
 
 
 def _older(claim: Claim, other: Claim) -> bool:

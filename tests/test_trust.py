@@ -217,6 +217,11 @@ def test_the_order_of_claims_changes_nothing(claims: list[Claim], random) -> Non
     assert weigh(random.sample(claims, len(claims))) == weigh(claims)
 
 
+def test_the_order_of_claims_that_share_a_ref_and_a_time_changes_nothing() -> None:
+    rows = [claim("memory", value, 1, "memory:1") for value in ("1200", "1,200", "1200.0")]
+    assert {weigh(order).winner.value for order in itertools.permutations(rows)} == {"1,200"}  # type: ignore[union-attr]
+
+
 @given(rows_of_claims)
 @settings(max_examples=500, deadline=None)
 def test_there_is_a_winner_exactly_when_the_answer_is_not_open(claims: list[Claim]) -> None:
