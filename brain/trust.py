@@ -164,7 +164,7 @@ def _contested(first: Claim, against: Sequence[Claim], stored: Sequence[Claim], 
 
 def _decided(winner: Claim, ordered: Sequence[Claim], stored: Sequence[Claim]) -> Verdict:
     flags = tuple(_flag(claim, winner) for claim in ordered if claim.normal != winner.normal)
-    basis = f"{_dated(winner)} is the newest claim of the highest layer"
+    basis = f"{_dated(winner)} speaks for the highest layer"
     return Verdict(
         outcome="settled" if flags else "agreed",
         winner=winner,
@@ -194,7 +194,7 @@ def _flag(claim: Claim, winner: Claim) -> Flag:
 def _advice(winner: Claim, flags: Sequence[Flag]) -> str:
     advice = f"Use {winner.ref}."
     if flags:
-        advice = f"Use {winner.ref} and correct {', '.join(flag.ref for flag in flags)}."
+        advice = f"Use {winner.ref} and correct {', '.join(flag.ref or 'your recall' for flag in flags)}."
     if any(flag.newer for flag in flags):
         advice += f" Ask the user whether {winner.ref} needs an update."
     return advice
