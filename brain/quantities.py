@@ -33,7 +33,7 @@ def identity(text: str) -> list[str]:
 
 
 def moment(text: str) -> list[str]:
-    """A date as itself, its month and its year, a time of day or a span as hours and minutes; nothing for any other text."""
+    """A date as itself, its month and its year; a time of day or a span of it; nothing for any other text."""
     if not text[0].isdigit():
         return []
     if match := _DATE.fullmatch(text):
