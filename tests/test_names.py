@@ -25,7 +25,7 @@ from brain.names import (
 
 ANY_TEXT = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=60)
 
-# Every assigned code point outside the large blocks whose members all behave alike (ideographs, syllables, private use).
+# Every assigned code point outside the large uniform blocks (ideographs, syllables, private use).
 POINTS = [
     point
     for start, end in [(0, 0x3400), (0xA000, 0xAC00), (0xF900, 0x17000), (0x1B000, 0x20000), (0xE0000, 0xE0200)]
@@ -111,7 +111,7 @@ def test_names_that_look_alike_fold_to_one_lookup_form(left, right):
     assert fold(left) == fold(right)
 
 
-def test_fold_and_slug_settle_in_one_call_for_every_code_point():
+def test_fold_settles_in_one_call_for_every_code_point():
     for point in POINTS:
         folded = fold(f"a{chr(point)}b")
         assert fold(folded) == folded, hex(point)
