@@ -47,7 +47,7 @@ def upgrade(dsn: str, target: str = "head") -> list[str]:
     Raises Unavailable when the database cannot be reached, and ConfigurationError when its schema is newer than
     this program or the role may not change it.
     """
-    applied = []
+    applied: list[str] = []
     while True:
         with _transaction(dsn) as connection:
             following = _following(_current(connection), target)
@@ -59,7 +59,7 @@ def upgrade(dsn: str, target: str = "head") -> list[str]:
 
 def downgrade(dsn: str, target: str = "base") -> list[str]:
     """Undo migrations until target is the newest one left; return the numbers undone, newest first."""
-    undone = []
+    undone: list[str] = []
     while True:
         with _transaction(dsn) as connection:
             current = _current(connection)
@@ -154,4 +154,3 @@ def _command(connection: Connection, direction: str, revision: str) -> None:
     from alembic import command
 
     getattr(command, direction)(_config(connection), revision)
-

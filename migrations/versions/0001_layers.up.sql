@@ -38,6 +38,9 @@ BEGIN
     IF NOT FOUND THEN
         instant := brain_clock();
         INSERT INTO namespaces VALUES (ns, tz, lang, instant, instant) RETURNING * INTO brain;
+        INSERT INTO scopes
+        SELECT ns, s.scope, s.number - 1, instant, instant, 'brain'
+        FROM unnest(ARRAY['global', 'lane:work', 'lane:personal', 'lane:school']) WITH ORDINALITY s (scope, number);
         created := true;
     ELSE
         instant := greatest(brain_clock(), brain.last_known + interval '1 microsecond');
@@ -68,6 +71,7 @@ BEGIN
     ) INTO writing;
     IF writing AND wanted IS NOT NULL THEN
         PERFORM pg_advisory_xact_lock_shared(lock_key);
+        reading := brain_clock() - interval '1 microsecond';
         writing := false;
     END IF;
     SELECT * INTO brain FROM namespaces n WHERE n.namespace = ns;
@@ -85,14 +89,17 @@ END $$;
 
 -- Scopes ------------------------------------------------------------------------------------------------------------
 
+-- number stands for the scope in the postings, where every byte counts.
 CREATE TABLE scopes (
     namespace   text        NOT NULL,
     scope       text        NOT NULL,
+    number      integer     NOT NULL,
     known_from  timestamptz NOT NULL,
     recorded_at timestamptz NOT NULL,
     client      text        NOT NULL,
     CONSTRAINT scopes_pkey PRIMARY KEY (namespace, scope),
-    CONSTRAINT scope_has_a_kind CHECK (scope ~ '^(lane|project):[^[:space:]:@]+$')
+    CONSTRAINT scopes_number_key UNIQUE (namespace, number),
+    CONSTRAINT scope_has_a_kind CHECK (scope = 'global' OR scope ~ '^(lane|project):[^[:space:]:@]+$')
 );
 
 -- Layers rewritten in place -----------------------------------------------------------------------------------------
@@ -262,6 +269,8 @@ CREATE TABLE memory (
     content_hash bytea       NOT NULL,
     words_hash   bytea       NOT NULL,
     length       integer     NOT NULL,
+    docs_before  bigint      NOT NULL,
+    terms_before bigint      NOT NULL,
     origin       text        NOT NULL,
     client       text        NOT NULL,
     session      text        NOT NULL,
@@ -278,6 +287,9 @@ CREATE TABLE memory (
     CONSTRAINT memory_trigger_known CHECK (trigger IN ('explicit', 'autonomous')),
     CONSTRAINT memory_text_not_empty CHECK (text <> '')
 );
+-- docs_before and terms_before count the searchable rows of the same scope written earlier, and their lengths: corpus
+-- statistics as of any row are one look-up. A tombstone is not searchable.
+CREATE INDEX memory_scope_doc_idx ON memory (namespace, scope, doc) INCLUDE (length, docs_before, terms_before, tombstone);
 CREATE INDEX memory_content_idx ON memory (namespace, content_hash);
 CREATE INDEX memory_words_idx ON memory (namespace, words_hash);
 CREATE INDEX memory_occurred_idx ON memory (namespace, scope, occurred);
@@ -321,14 +333,17 @@ CREATE INDEX records_visible_doc_idx ON records_visible (namespace, doc);
 
 -- Search: derived from memory ---------------------------------------------------------------------------------------
 
+-- docs_before counts the earlier postings of the same term and scope: document frequency as of any row is one look-up.
 CREATE TABLE postings (
-    namespace text     NOT NULL,
-    term      text     NOT NULL,
-    doc       bigint   NOT NULL,
-    tf        smallint NOT NULL,
-    length    integer  NOT NULL
+    namespace   text     NOT NULL,
+    term        text     NOT NULL,
+    scope       integer  NOT NULL,
+    doc         bigint   NOT NULL,
+    tf          smallint NOT NULL,
+    length      integer  NOT NULL,
+    docs_before integer  NOT NULL,
+    CONSTRAINT postings_pkey PRIMARY KEY (namespace, term, scope, doc) INCLUDE (tf, length, docs_before)
 );
-CREATE UNIQUE INDEX postings_term_idx ON postings (namespace, term, doc) INCLUDE (tf, length);
 
 -- One vector a text and model. A row without a vector is a text for which the model has no usable one.
 CREATE TABLE embeddings (
@@ -415,6 +430,7 @@ BEGIN
         AND valid_from >= '1900-01-01Z' AND valid_from < '2201-01-01Z' AND valid_to < '2201-01-01Z');
 
     GRANT SELECT, INSERT ON scopes, postings, embeddings TO brain_app;
+    GRANT USAGE ON SEQUENCE memory_doc_seq, records_doc_seq TO brain_app;
     GRANT SELECT, INSERT, UPDATE (active) ON embedding_models TO brain_app;
     GRANT SELECT, INSERT, UPDATE (last_known) ON namespaces TO brain_app;
     GRANT SELECT ON alembic_version TO brain_app;

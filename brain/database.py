@@ -1,0 +1,352 @@
+"""Connections, the unit of work, named queries, and the one place where driver errors are translated."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+import psycopg
+from psycopg import AsyncConnection, AsyncCursor, sql
+from psycopg.rows import class_row, dict_row, scalar_row
+from psycopg.types.json import Jsonb
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from brain import embedded, migrate, times
+from brain.caller import Caller
+from brain.config import Settings
+from brain.errors import BrainError, Busy, ConfigurationError, InvalidInput, Refused, Unavailable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Params = Mapping[str, Any]
+
+_ATTEMPTS = 4
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@cache
+def named_queries(file: str) -> Mapping[str, str]:
+    """Return the queries of `sql/<file>.sql`: blocks that begin with `-- name: <name>`."""
+    text = files("brain.sql").joinpath(f"{file}.sql").read_text(encoding="utf-8")
+    blocks = (block.partition("\n") for block in text.split("-- name:")[1:])
+    return {name.strip(): body.strip() for name, _, body in blocks}
+
+
+def json_value(value: Any) -> Jsonb:
+    """Wrap a value for a jsonb column."""
+    return Jsonb(value)
+
+
+@dataclass(slots=True)
+class Work:
+    """One transaction in one namespace: everything it reads is as of one instant."""
+
+    connection: AsyncConnection[Any]
+    caller: Caller
+    as_of: datetime
+    zone: ZoneInfo
+    language: str
+    created: bool = False
+    """The namespace came into being with this transaction."""
+    stamped: datetime | None = None
+    """The newest system time given out by this transaction."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that every query names."""
+        return self.caller.namespace
+
+    def next_instant(self) -> datetime:
+        """Return a fresh system time, later than every one given out in this namespace, and read as of it."""
+        self.stamped = self.as_of if self.stamped is None else self.stamped + _MICROSECOND
+        self.as_of = self.stamped
+        return self.stamped
+
+    async def all(self, row: type[T], query: str, params: Params) -> list[T]:
+        """Run a query and return every row as a dataclass."""
+        return await (await self._run(self.connection.cursor(row_factory=class_row(row)), query, params)).fetchall()
+
+    async def one(self, row: type[T], query: str, params: Params) -> T | None:
+        """Run a query and return the first row as a dataclass, or None."""
+        return await (await self._run(self.connection.cursor(row_factory=class_row(row)), query, params)).fetchone()
+
+    async def dicts(self, query: str, params: Params) -> list[dict[str, Any]]:
+        """Run a query and return every row as a dictionary."""
+        return await (await self._run(self.connection.cursor(row_factory=dict_row), query, params)).fetchall()
+
+    async def values(self, query: str, params: Params) -> list[Any]:
+        """Run a query and return the first column."""
+        return await (await self._run(self.connection.cursor(row_factory=scalar_row), query, params)).fetchall()
+
+    async def run(self, query: str, params: Params) -> int:
+        """Run a statement and return how many rows it touched."""
+        return (await self._run(self.connection.cursor(), query, params)).rowcount
+
+    async def run_many(self, query: str, params: Iterable[Params]) -> None:
+        """Run a statement once for each set of parameters, in one round trip."""
+        async with self.connection.cursor() as cursor:
+            await cursor.executemany(query.encode(), [{"namespace": self.namespace, **each} for each in params])
+
+    async def _run(self, cursor: AsyncCursor[Any], query: str, params: Params) -> AsyncCursor[Any]:
+        return await cursor.execute(query.encode(), {"namespace": self.namespace, "as_of": self.as_of, **params})
+
+
+class Database:
+    """The connections of one process, opened at the first call so that a start waits for nothing."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._opening = asyncio.Lock()
+        self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+        self._server: embedded.Server | None = None
+
+    async def read(
+        self, caller: Caller, job: Callable[[Work], Awaitable[T]], *, as_of: datetime | str | None = None
+    ) -> T:
+        """Run job in a READ ONLY transaction as of an instant, by default now; retried once if the connection broke.
+
+        as_of as text is read in the brain's time zone. Raises InvalidInput when it has another form or lies in the
+        future, and Unavailable when the database cannot be reached.
+        """
+        return await self._retrying(lambda: self._read(caller, job, as_of), connection_errors=1)
+
+    async def write(self, caller: Caller, job: Callable[[Work], Awaitable[T]]) -> T:
+        """Run job in a transaction that holds its namespace's write lock; return only after the commit.
+
+        Deadlocks and serialisation failures are retried, bounded. A connection that breaks is not: the commit may
+        have happened.
+        """
+        if caller.read_only:
+            raise Refused("This process was started read-only and writes nothing.")
+        return await self._retrying(lambda: self._write(caller, job), connection_errors=0)
+
+    async def close(self) -> None:
+        """Close every connection and let go of the embedded server."""
+        if self._pool is not None:
+            await self._pool.close(timeout=2)
+            self._pool = None
+        if self._server is not None:
+            server, self._server = self._server, None
+            await server.stop()
+
+    async def migrate(self) -> list[str]:
+        """Apply the missing migrations; return their numbers."""
+        return await asyncio.to_thread(migrate.upgrade, await self.owner_dsn())
+
+    async def owner_dsn(self) -> str:
+        """Connection string of the role that owns the schema."""
+        if self._settings.migration_database_url is not None:
+            return self._settings.migration_database_url.get_secret_value()
+        return await self._dsn()
+
+    async def schema_version(self) -> str | None:
+        """The number of the newest migration applied, or None for an empty database."""
+        try:
+            async with await psycopg.AsyncConnection.connect(
+                await self._dsn(), connect_timeout=int(self._settings.connect_timeout_seconds) + 1
+            ) as connection:
+                try:
+                    row = await (await connection.execute("SELECT version_num FROM alembic_version")).fetchone()
+                except psycopg.errors.UndefinedTable:
+                    return None
+                return str(row[0]) if row else None
+        except psycopg.OperationalError as error:
+            raise translated(error) from error
+
+    async def _read(self, caller: Caller, job: Callable[[Work], Awaitable[T]], as_of: datetime | str | None) -> T:
+        async with self._transaction(caller, "READ ONLY") as connection:
+            start = await self._begin_read(connection, caller, None)
+            zone = times.zone(start["time_zone"] or self._settings.time_zone)
+            wanted = times.parse_instant(as_of, field="as_of", zone=zone) if isinstance(as_of, str) and as_of else as_of
+            if isinstance(wanted, datetime) and wanted > start["instant"]:
+                start = await self._begin_read(connection, caller, wanted)
+                if wanted > start["instant"]:
+                    raise InvalidInput("as_of must not lie in the future.", field="as_of")
+            work = Work(
+                connection=connection,
+                caller=caller,
+                as_of=wanted if isinstance(wanted, datetime) else start["instant"],
+                zone=zone,
+                language=start["language"] or self._settings.language,
+            )
+            result = await job(work)
+            await connection.execute("COMMIT")
+            return result
+
+    async def _begin_read(self, connection: AsyncConnection[Any], caller: Caller, wanted: datetime | None) -> Any:
+        cursor = await connection.cursor(row_factory=dict_row).execute(
+            "SELECT instant, time_zone, language FROM brain_begin_read(%s, %s)", (caller.namespace, wanted)
+        )
+        return await cursor.fetchone()
+
+    async def _write(self, caller: Caller, job: Callable[[Work], Awaitable[T]]) -> T:
+        async with self._transaction(caller, "READ WRITE") as connection:
+            cursor = await connection.cursor(row_factory=dict_row).execute(
+                "SELECT instant, time_zone, language, created FROM brain_begin_write(%s, %s, %s)",
+                (caller.namespace, self._settings.time_zone, self._settings.language),
+            )
+            start = await cursor.fetchone()
+            assert start is not None  # noqa: S101 - the function returns exactly one row
+            work = Work(
+                connection=connection,
+                caller=caller,
+                as_of=start["instant"],
+                zone=times.zone(start["time_zone"]),
+                language=start["language"],
+                created=start["created"],
+            )
+            result = await job(work)
+            await connection.execute(_commit(work))
+            return result
+
+    @asynccontextmanager
+    async def _transaction(self, caller: Caller, mode: str) -> AsyncIterator[AsyncConnection[Any]]:
+        pool = await self._ready()
+        async with pool.connection() as connection:
+            await connection.execute(self._begin(caller, mode))
+            try:
+                yield connection
+            except BaseException:
+                if not connection.closed:
+                    await connection.execute("ROLLBACK")
+                raise
+
+    def _begin(self, caller: Caller, mode: str) -> sql.Composed:
+        """Everything that a transaction sets, as literals in one round trip."""
+        return sql.SQL(
+            "BEGIN {mode}; SET LOCAL ROLE brain_app; SET LOCAL brain.namespace = {namespace};"
+            " SET LOCAL TIME ZONE 'UTC'; SET LOCAL jit = off;"
+            " SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock};"
+            " SET LOCAL idle_in_transaction_session_timeout = 60000"
+        ).format(
+            mode=sql.SQL("ISOLATION LEVEL READ COMMITTED READ ONLY" if mode == "READ ONLY" else "READ WRITE"),
+            namespace=sql.Literal(caller.namespace),
+            statement=sql.Literal(self._settings.statement_timeout_ms),
+            lock=sql.Literal(self._settings.lock_timeout_ms),
+        )
+
+    async def _retrying(self, attempt: Callable[[], Awaitable[T]], *, connection_errors: int) -> T:
+        for number in range(_ATTEMPTS):
+            last = number == _ATTEMPTS - 1
+            try:
+                return await attempt()
+            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected) as error:
+                if last:
+                    raise translated(error) from error
+            except psycopg.OperationalError as error:
+                if last or number >= connection_errors or not _is_broken(error):
+                    raise translated(error) from error
+                await self._revive()
+            except (psycopg.Error, PoolTimeout) as error:
+                raise translated(error) from error
+        raise AssertionError("unreachable")
+
+    async def _ready(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        if self._pool is None:
+            async with self._opening:
+                if self._pool is None:
+                    self._pool = await self._open()
+        return self._pool
+
+    async def _open(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        dsn = await self._dsn()
+        await self._check_schema()
+        pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+            dsn,
+            kwargs={
+                "autocommit": True,
+                "application_name": f"brain {self._settings.client}".strip()[:60],
+                "prepare_threshold": 5 if self._settings.prepare_statements else None,
+            },
+            min_size=0,
+            max_size=self._settings.pool_size,
+            max_idle=300,
+            timeout=self._settings.connect_timeout_seconds,
+            reconnect_timeout=self._settings.connect_timeout_seconds,
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+        )
+        await pool.open()
+        return pool
+
+    async def _check_schema(self) -> None:
+        found, wanted = await self.schema_version(), migrate.head()
+        if found == wanted:
+            return
+        if not self._settings.auto_migrate:
+            raise ConfigurationError(
+                f"The database has schema {found or 'none'} and this program needs {wanted}.", hint="Run: brain migrate"
+            )
+        await self.migrate()
+
+    async def _dsn(self) -> str:
+        if self._settings.database_url is not None:
+            return self._settings.database_url.get_secret_value()
+        if self._server is None:
+            self._server = await embedded.start(embedded.default_directory(self._settings.home))
+        return self._server.dsn
+
+    async def _revive(self) -> None:
+        """Bring an embedded server that died back up before the next attempt; it may listen elsewhere then."""
+        if self._server is None:
+            return
+        before = self._server.dsn
+        await self._server.ensure()
+        if self._server.dsn != before and self._pool is not None:
+            stale, self._pool = self._pool, None
+            await stale.close(timeout=1)
+
+
+def _commit(work: Work) -> sql.Composed | sql.SQL:
+    if work.stamped is None:
+        return sql.SQL("COMMIT")
+    return sql.SQL("UPDATE namespaces SET last_known = {instant} WHERE namespace = {namespace}; COMMIT").format(
+        instant=sql.Literal(work.stamped), namespace=sql.Literal(work.namespace)
+    )
+
+
+def _is_broken(error: psycopg.Error) -> bool:
+    """Whether the connection itself failed, as opposed to the statement."""
+    return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+
+
+_TRANSLATIONS: Sequence[tuple[type[Exception], type[BrainError], str, str]] = (
+    (PoolTimeout, Busy, "Every database connection is in use; try again in a moment.", ""),
+    (psycopg.errors.QueryCanceled, Busy, "The database took longer than the statement timeout; try again.", ""),
+    (psycopg.errors.LockNotAvailable, Busy, "Another write of this brain is taking long; try again in a moment.", ""),
+    (psycopg.errors.DeadlockDetected, Busy, "The write collided with others several times; try again.", ""),
+    (psycopg.errors.SerializationFailure, Busy, "The write collided with others several times; try again.", ""),
+    (
+        psycopg.errors.ReadOnlySqlTransaction,
+        Unavailable,
+        "The database accepts no writes just now, nothing was stored; reads go on.",
+        "It is read-only, as after a failover or by default_transaction_read_only.",
+    ),
+    (psycopg.errors.DiskFull, Unavailable, "The database's disk is full, nothing was stored.", ""),
+    (psycopg.errors.InvalidPassword, Unavailable, "The database refused the login.", "Check DATABASE_URL."),
+    (
+        psycopg.OperationalError,
+        Unavailable,
+        "The database cannot be reached just now.",
+        "Run: brain doctor",
+    ),
+)
+
+
+def translated(error: Exception) -> Exception:
+    """Return the project's error for a driver error; an unexpected one is returned as it is."""
+    if isinstance(error, psycopg.Error):
+        log.info("database error %s: %s", error.sqlstate, type(error).__name__)
+    for driver, ours, message, hint in _TRANSLATIONS:
+        if isinstance(error, driver):
+            return ours(message, hint=hint)
+    return error

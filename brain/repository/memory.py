@@ -1,0 +1,147 @@
+"""Facts in the database: the assertions with their rectangles, postings and vectors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from brain.database import Work, named_queries
+from brain.embedders.base import Vector
+from brain.layers import LAYERS, Fact
+from brain.repository import scopes, versions, visibility
+
+LAYER = LAYERS["memory"]
+_SQL = {
+    name: query.replace("{columns}", versions.select_columns(LAYER)) for name, query in named_queries("memory").items()
+}
+_MOST_TF = 32_767
+
+
+async def newest_by_key(work: Work, keys: Iterable[str]) -> dict[str, Fact]:
+    """Return the newest version of each key that exists, visible or not."""
+    found = await work.all(Fact, _SQL["newest_by_key"], {"keys": list(keys)})
+    return {fact.key: fact for fact in found}
+
+
+async def same_content(work: Work, scope: str, hashes: Iterable[bytes]) -> dict[bytes, str]:
+    """Return the oldest visible fact's id for each content hash that a scope holds."""
+    rows = await work.dicts(_SQL["same_content"], {"scope": scope, "hashes": list(hashes)})
+    return {bytes(row["content_hash"]): row["id"] for row in reversed(rows)}
+
+
+async def same_words(work: Work, fact: Fact, model: str) -> list[dict[str, Any]]:
+    """Return other visible facts of the same scope, words and numbers, with their similarity."""
+    params = {"scope": fact.scope, "words": fact.words_hash, "hash": fact.content_hash, "id": fact.id, "model": model}
+    return await work.dicts(_SQL["same_words"], params)
+
+
+async def successor(work: Work, id: str) -> str | None:  # noqa: A002
+    """Return the id of the fact that superseded this one, if any."""
+    found = await work.values(_SQL["successor"], {"id": id})
+    return found[0] if found else None
+
+
+async def add(work: Work, facts: Sequence[Fact], words: Mapping[int, Counter[str]], *, new_keys: bool) -> list[Fact]:
+    """Store assertions, searchable at once; return them with their document numbers and running totals.
+
+    words maps the position of a fact to its terms; a tombstone has none. new_keys promises that every fact has a
+    key of its own that was never used.
+    """
+    docs = await versions.next_docs(work, LAYER, len(facts))
+    stored: list[Fact] = list(facts)
+    for scope in sorted({fact.scope for fact in facts}):
+        places = [place for place, fact in enumerate(facts) if fact.scope == scope]
+        await _number(work, stored, places, docs)
+        await _add_postings(work, scope, [(stored[place], words[place]) for place in places if place in words])
+    await work.run_many(versions.insert_query(LAYER), [versions.parameters(LAYER, fact) for fact in stored])
+    if new_keys:
+        await visibility.place_new(work, LAYER, stored)
+    else:
+        for fact in stored:
+            await visibility.place(work, LAYER, fact)
+    return stored
+
+
+async def _number(work: Work, facts: list[Fact], places: Sequence[int], docs: Sequence[int]) -> None:
+    """Give facts of one scope their document numbers and the totals of what was written before them."""
+    found = await work.dicts(_SQL["scope_totals"], {"scope": facts[places[0]].scope})
+    total = found[0] if found else {"docs": 0, "terms": 0}
+    for place in places:
+        facts[place] = replace(facts[place], doc=docs[place], docs_before=total["docs"], terms_before=total["terms"])
+        if not facts[place].tombstone:
+            total = {"docs": total["docs"] + 1, "terms": total["terms"] + facts[place].length}
+
+
+async def _add_postings(work: Work, scope: str, rows: Sequence[tuple[Fact, Counter[str]]]) -> None:
+    number = (await scopes.numbered(work, [scope]))[scope]
+    distinct = sorted({term for _, counts in rows for term in counts})
+    totals = await work.dicts(_SQL["term_totals"], {"terms": distinct, "number": number})
+    before = Counter({row["term"]: row["docs"] for row in totals})
+    postings: list[tuple[str, int, int, int, int]] = []
+    for fact, counts in rows:
+        for term, tf in counts.items():
+            postings.append((term, fact.doc, min(tf, _MOST_TF), fact.length, before[term]))
+            before[term] += 1
+    postings.sort()
+    columns = zip(*postings, strict=True) if postings else iter([()] * 5)
+    names = ("terms", "docs", "tfs", "lengths", "befores")
+    await work.run(
+        _SQL["add_postings"], {"number": number, **{n: list(c) for n, c in zip(names, columns, strict=True)}}
+    )
+
+
+async def embedded(work: Work, model: str, hashes: Iterable[bytes]) -> set[bytes]:
+    """Return which content hashes already have their row of this model."""
+    found = await work.values(_SQL["embedded"], {"model": model, "hashes": list(hashes)})
+    return {bytes(each) for each in found}
+
+
+async def add_embeddings(work: Work, model: str, vectors: Mapping[bytes, Vector | None]) -> None:
+    """Store vectors by content hash; None says that the model has no usable vector for that text."""
+    if vectors:
+        texts = [None if vector is None else vector_text(vector) for vector in vectors.values()]
+        await work.run(_SQL["add_embeddings"], {"model": model, "hashes": list(vectors), "vectors": texts})
+
+
+def vector_text(vector: Vector) -> str:
+    """Return a vector in pgvector's input form."""
+    return f"[{','.join(map(repr, vector))}]"
+
+
+async def by_doc(work: Work, docs: Sequence[int]) -> dict[int, Fact]:
+    """Return facts by document number."""
+    return {fact.doc: fact for fact in await work.all(Fact, _SQL["by_doc"], {"docs": list(docs)})}
+
+
+async def trail(
+    work: Work,
+    *,
+    scopes: Sequence[str] | None,
+    valid_at: datetime | None,
+    tags: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
+    terms: Sequence[str] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    descending: bool = False,
+    after: tuple[datetime, int] | None = None,
+    limit: int = 50,
+) -> list[Fact]:
+    """Return visible facts by event time, oldest first unless descending, after a position when one is given."""
+    params = {
+        "scopes": list(scopes) if scopes is not None else None,
+        "valid_at": valid_at or work.as_of,
+        "tags": list(tags) if tags else None,
+        "kinds": list(kinds) if kinds else None,
+        "terms": list(terms) if terms else None,
+        "since": since,
+        "until": until,
+        "descending": descending,
+        "after_occurred": after[0] if after else None,
+        "after_doc": after[1] if after else None,
+        "limit": limit,
+    }
+    return await work.all(Fact, _SQL["trail"], params)

@@ -1,0 +1,257 @@
+"""Corrections, deletions and successions of facts and records: always a new assertion, never a change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from brain.database import Work
+from brain.embedders import Embedder, Vector
+from brain.errors import InvalidInput, NotFound, Refused
+from brain.layers import LAYERS, Assertion, Fact, Layer, Record
+from brain.names import clean_text, parse_scope
+from brain.refs import parse_ref
+from brain.repository import memory as repository
+from brain.repository import records as record_repository
+from brain.repository import versions
+from brain.repository.visibility import open_rectangles
+from brain.services import facts, inputs
+
+FACT = LAYERS["memory"]
+RECORD = LAYERS["record"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amendment:
+    """What a correction changes; None leaves a field as it was."""
+
+    text: str | None = None
+    title: str | None = None
+    kind: str | None = None
+    tags: Sequence[str] | None = None
+    importance: int | None = None
+    confidence: str | float | None = None
+    occurred: inputs.Instant = None
+    valid_from: inputs.Instant = None
+    valid_to: inputs.Instant = None
+    reference: str | None = None
+
+
+async def predecessor(work: Work, name: str) -> Fact:
+    """Return the visible fact that a new one is to supersede; raise Refused when it already has a successor."""
+    found = await facts.find(work, name, field="supersedes")
+    visible: Fact | None = await versions.get(work, FACT, found.id) if found else None
+    if visible is None:
+        raise NotFound("supersedes names no fact that is visible now.", field="supersedes")
+    if successor := await repository.successor(work, visible.id):
+        raise Refused(
+            f"supersedes: memory:{visible.id} already has the successor memory:{successor}.", field="supersedes"
+        )
+    work.caller.check_may_write(parse_scope(visible.scope, field="scope"))
+    return visible
+
+
+async def end_at_successor(work: Work, old: Fact, new: Fact) -> Fact:
+    """Close a fact's validity where its successor's begins; never backwards in time."""
+    if new.valid_from is None or (old.valid_from is not None and new.valid_from <= old.valid_from):
+        raise InvalidInput(
+            "supersedes: the new fact must begin later than the one that it supersedes; set occurred or valid_from.",
+            field="supersedes",
+        )
+    newest: Any = await versions.newest(work, FACT, old.id)
+    ended: Fact = replace(
+        newest,
+        **_content_of(old),
+        version=newest.version + 1,
+        tombstone=True,
+        reason=f"superseded by memory:{new.id}",
+        valid_from=new.valid_from,
+        valid_to=None,
+        **inputs.stamp(work, said=new.said),
+    )
+    [stored] = await facts.append(work, [ended])
+    return stored
+
+
+async def amend(
+    work: Work,
+    *,
+    name: str,
+    change: Amendment,
+    expected_version: int,
+    reason: str,
+    vector: Vector | None,
+    embedder: Embedder,
+) -> Fact:
+    """Correct a fact under expected_version, over its whole validity or the interval that the change names.
+
+    Raises Conflict with the current content when the fact stands at another version.
+    """
+    newest = await facts.find(work, name)
+    current: Fact | None = await _asserted(work, newest) if newest else None
+    if newest is None or current is None:
+        raise NotFound("ref names no fact that is visible now.", field="ref")
+    work.caller.check_may_write(parse_scope(current.scope, field="scope"))
+    inputs.check_version(newest, expected_version, layer=FACT, required=True)
+    changed = _changes(work, change)
+    if not changed:
+        raise InvalidInput(
+            "Nothing to amend was given; set at least one of text, title, kind, tags, importance, confidence, occurred,"
+            " valid_from, valid_to and reference.",
+            field="text",
+        )
+    amended = replace(current, **changed)
+    inputs.interval(amended.valid_from, amended.valid_to)
+    if all(getattr(current, field) == value for field, value in changed.items()):
+        return newest
+    amended = replace(
+        amended,
+        version=newest.version + 1,
+        reason=clean_text(reason, field="reason", maximum=2_000),
+        content_hash=facts.content_hash(amended.title, amended.text),
+        words_hash=facts.words_hash(amended.title, amended.text, work.language),
+        **inputs.stamp(work),
+    )
+    if vector is not None and amended.content_hash not in await repository.embedded(
+        work, embedder.model, [amended.content_hash]
+    ):
+        await repository.add_embeddings(work, embedder.model, {amended.content_hash: vector})
+    [stored] = await facts.append(work, [amended])
+    return stored
+
+
+async def forget(
+    work: Work,
+    *,
+    name: str,
+    reason: str,
+    valid_from: inputs.Instant = None,
+    valid_to: inputs.Instant = None,
+    said: str = "",
+) -> tuple[Assertion, bool]:
+    """Remove a fact or a record by a tombstone, over a period or for good; return it and whether anything changed.
+
+    Repeating it changes nothing. Raises NotFound for what is not visible.
+    """
+    cleaned = clean_text(reason, field="reason", minimum=1, maximum=2_000)
+    start = inputs.instant(work, valid_from, field="valid_from")
+    end = inputs.instant(work, valid_to, field="valid_to")
+    inputs.interval(start, end)
+    layer, newest = await _named(work, name)
+    if newest.tombstone and (newest.valid_from, newest.valid_to) == (start, end):
+        return newest, False
+    if not await _visible_anywhere(work, layer, newest.id, start, end):
+        raise NotFound("ref names nothing that is visible in that period.", field="ref")
+    work.caller.check_may_write(parse_scope(newest.scope, field="scope"))
+    stamp = inputs.stamp(work, said=clean_text(said, field="said", maximum=2_000))
+    tombstone = replace(
+        newest, version=newest.version + 1, tombstone=True, reason=cleaned, valid_from=start, valid_to=end, **stamp
+    )
+    return await _store(work, layer, tombstone), True
+
+
+async def restore(work: Work, *, name: str, reason: str = "") -> Assertion:
+    """Undo the newest tombstone of a fact or record by a new version over the same period."""
+    layer, newest = await _named(work, name)
+    if not newest.tombstone:
+        raise Refused("ref was not forgotten; there is nothing to restore.", field="ref")
+    before: list[Any] = [each.row for each in await versions.history(work, layer, newest.id)]
+    hidden = next((row for row in reversed(before) if not row.tombstone), None)
+    if hidden is None:
+        raise NotFound("ref has no version that could be restored.", field="ref")
+    work.caller.check_may_write(parse_scope(newest.scope, field="scope"))
+    restored: Any = replace(
+        hidden,
+        version=newest.version + 1,
+        reason=clean_text(reason, field="reason", maximum=2_000) or "restored",
+        valid_from=_later(hidden.valid_from, newest.valid_from),
+        valid_to=_earlier(hidden.valid_to, newest.valid_to),
+        **inputs.stamp(work),
+    )
+    return await _store(work, layer, restored)
+
+
+async def text_after(work: Work, name: str, change: Amendment) -> str:
+    """Return what the fact's searchable text will be, so that it can be embedded before the transaction that amends."""
+    found = await facts.find(work, name)
+    old = (await _asserted(work, found) if found else None) or found
+    title = change.title if change.title is not None else (old.title if old else "")
+    text = change.text if change.text is not None else (old.text if old else "")
+    return facts.searchable(title, text)
+
+
+async def _named(work: Work, name: str) -> tuple[Layer, Any]:
+    prefix = f"{RECORD.name}:"
+    if name.strip().startswith(prefix):
+        ref = parse_ref(name, field="ref")
+        found: Any = await versions.newest(work, RECORD, ref.id)
+        layer = RECORD
+    else:
+        found, layer = await facts.find(work, name), FACT
+    if found is None:
+        raise NotFound("ref names no fact or record.", field="ref")
+    return layer, found
+
+
+async def _store(work: Work, layer: Layer, row: Any) -> Assertion:
+    if layer is RECORD:
+        record: Record = row
+        return await record_repository.add(work, record)
+    [stored] = await facts.append(work, [row])
+    return stored
+
+
+async def _asserted(work: Work, newest: Fact) -> Fact | None:
+    """Return the assertion to correct: the visible one, or the newest when it only holds at another time."""
+    visible: Fact | None = await versions.get(work, FACT, newest.id)
+    if visible is not None:
+        return visible
+    return None if newest.tombstone else newest
+
+
+async def _visible_anywhere(work: Work, layer: Layer, id: str, start: Any, end: Any) -> bool:  # noqa: A002
+    period = inputs.interval(start, end)
+    return any(each.valid.overlaps(period) for each in await open_rectangles(work, layer, id))
+
+
+def _content_of(fact: Fact) -> dict[str, Any]:
+    names = (
+        "text",
+        "title",
+        "kind",
+        "tags",
+        "importance",
+        "confidence",
+        "evidence",
+        "occurred",
+        "content_hash",
+        "words_hash",
+    )
+    return {name: getattr(fact, name) for name in names}
+
+
+def _changes(work: Work, change: Amendment) -> dict[str, Any]:
+    """Return the changed fields in their accepted forms."""
+    checks: dict[str, Any] = {
+        "text": lambda value: clean_text(value, field="text", minimum=1, maximum=facts.LONGEST_TEXT),
+        "title": lambda value: clean_text(value, field="title", maximum=200),
+        "kind": lambda value: inputs.choice(value, facts.KINDS, field="kind"),
+        "tags": lambda value: inputs.labels(value, field="tags"),
+        "importance": facts.checked_importance,
+        "confidence": facts.parse_confidence,
+        "occurred": lambda value: inputs.instant(work, value, field="occurred"),
+        "valid_from": lambda value: inputs.instant(work, value, field="valid_from"),
+        "valid_to": lambda value: inputs.instant(work, value, field="valid_to"),
+        "reference": lambda value: clean_text(value, field="reference", maximum=500),
+    }
+    given = {name: check(getattr(change, name)) for name, check in checks.items() if getattr(change, name) is not None}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _later(one: Any, other: Any) -> Any:
+    return max((each for each in (one, other) if each is not None), default=None)
+
+
+def _earlier(one: Any, other: Any) -> Any:
+    return min((each for each in (one, other) if each is not None), default=None)

@@ -1,0 +1,35 @@
+"""One embedding model a namespace: spaces are never mixed."""
+
+from __future__ import annotations
+
+from brain.database import Work
+from brain.embedders import Embedder
+from brain.errors import ConfigurationError
+from brain.repository import models as repository
+from brain.text import ANALYSIS_VERSION
+
+
+async def check_active(work: Work, embedder: Embedder) -> None:
+    """Settle the model at the first fact; raise ConfigurationError when another one, or another analysis, was used."""
+    wanted = repository.Model(embedder.model, embedder.dimensions, ANALYSIS_VERSION)
+    found = await repository.active(work)
+    if found is None:
+        await repository.register(work, wanted)
+    else:
+        _compare(found, wanted)
+
+
+async def matches(work: Work, embedder: Embedder) -> None:
+    """Raise ConfigurationError when this brain was indexed with another model or analysis."""
+    found = await repository.active(work)
+    if found is not None:
+        _compare(found, repository.Model(embedder.model, embedder.dimensions, ANALYSIS_VERSION))
+
+
+def _compare(found: repository.Model, wanted: repository.Model) -> None:
+    if found != wanted:
+        raise ConfigurationError(
+            f"This brain was indexed with {found.model} (analysis {found.analysis}); this process uses {wanted.model}"
+            f" (analysis {wanted.analysis}).",
+            hint="Run: brain reindex",
+        )

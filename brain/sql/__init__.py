@@ -1,0 +1,1 @@
+"""Named queries, a file a table or concern."""

@@ -1,0 +1,46 @@
+What a brain holds, for people and monitors.
+
+-- name: counts
+-- Rows of each layer that are visible as of the instant.
+SELECT
+    (SELECT count(*) FROM constraints t WHERE t.namespace = %(namespace)s AND t.status = 'active'
+        AND t.known_from <= %(as_of)s AND (t.known_to IS NULL OR t.known_to > %(as_of)s)) AS constraints,
+    (SELECT count(*) FROM records_visible t WHERE t.namespace = %(namespace)s
+        AND t.known_from <= %(as_of)s AND (t.known_to IS NULL OR t.known_to > %(as_of)s)
+        AND (t.valid_from IS NULL OR t.valid_from <= %(as_of)s) AND (t.valid_to IS NULL OR t.valid_to > %(as_of)s)) AS records,
+    (SELECT count(*) FROM pins t WHERE t.namespace = %(namespace)s
+        AND t.known_from <= %(as_of)s AND (t.known_to IS NULL OR t.known_to > %(as_of)s)) AS pins,
+    (SELECT count(*) FROM wiki t WHERE t.namespace = %(namespace)s
+        AND t.known_from <= %(as_of)s AND (t.known_to IS NULL OR t.known_to > %(as_of)s)) AS wiki,
+    (SELECT count(*) FROM threads t WHERE t.namespace = %(namespace)s
+        AND t.status IN ('open', 'waiting', 'paused')
+        AND t.known_from <= %(as_of)s AND (t.known_to IS NULL OR t.known_to > %(as_of)s)) AS threads,
+    (SELECT count(*) FROM memory_visible t WHERE t.namespace = %(namespace)s
+        AND t.known_from <= %(as_of)s AND (t.known_to IS NULL OR t.known_to > %(as_of)s)
+        AND (t.valid_from IS NULL OR t.valid_from <= %(as_of)s) AND (t.valid_to IS NULL OR t.valid_to > %(as_of)s)) AS memory
+
+-- name: pending
+-- Searchable facts without a row of this embedding model.
+SELECT count(*) FROM memory m
+WHERE m.namespace = %(namespace)s AND NOT m.tombstone AND m.known_from <= %(as_of)s
+  AND NOT EXISTS (SELECT FROM embeddings e WHERE e.namespace = m.namespace AND e.model = %(model)s
+      AND e.content_hash = m.content_hash)
+
+-- name: pending_texts
+-- Some of those, oldest first, for the back-fill.
+SELECT DISTINCT ON (m.content_hash) m.content_hash, m.title, m.text FROM memory m
+WHERE m.namespace = %(namespace)s AND NOT m.tombstone
+  AND NOT EXISTS (SELECT FROM embeddings e WHERE e.namespace = m.namespace AND e.model = %(model)s
+      AND e.content_hash = m.content_hash)
+ORDER BY m.content_hash, m.doc
+LIMIT %(limit)s
+
+-- name: server
+-- Versions, and how the application's role stands.
+SELECT current_setting('server_version_num')::int AS server_version,
+    (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector_version,
+    (SELECT version_num FROM alembic_version) AS schema_version,
+    (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS bypasses_policies,
+    (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = 'public' AND c.relkind = 'r' AND c.relname <> 'alembic_version'
+       AND NOT (c.relrowsecurity AND c.relforcerowsecurity)) AS unprotected_tables

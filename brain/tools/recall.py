@@ -1,0 +1,226 @@
+"""read_memory, get_memory, walk_trail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from brain.database import Work
+from brain.errors import InvalidInput, NotFound
+from brain.layers import Fact
+from brain.names import excerpt
+from brain.render import counted
+from brain.repository import versions
+from brain.services import facts, history, inputs, search, trail
+from brain.tools.common import (
+    Arguments,
+    AsOf,
+    Brain,
+    Cursor,
+    Labels,
+    Limit,
+    Period,
+    Result,
+    ValidAt,
+    fact_text,
+    row_text,
+)
+from brain.tools.protocol import AnyTool, Tool
+
+_KINDS = f"Only these of {', '.join(facts.KINDS)}"
+
+
+class ReadMemory(Arguments):
+    """A search."""
+
+    query: str = Field(description="Words or a question; never operators")
+    scope: str = Field(default="", description="A scope, or all; default global, lanes and this project")
+    kinds: list[str] = Field(default=[], description=_KINDS)
+    tags: Labels = []
+    since: Period = ""
+    until: Period = ""
+    mode: str = Field(default="hybrid", description="hybrid, or strict when every word must occur")
+    limit: Limit = 10
+    as_of: AsOf = ""
+    valid_at: ValidAt = ""
+    cursor: Cursor = ""
+
+
+async def read_memory(brain: Brain, given: ReadMemory) -> Result:
+    """Search the memory layer."""
+    question = search.Question(
+        query=given.query,
+        scope=given.scope,
+        kinds=given.kinds,
+        tags=given.tags,
+        since=given.since,
+        until=given.until,
+        valid_at=given.valid_at,
+        mode=given.mode,
+        limit=given.limit,
+        cursor=given.cursor,
+    )
+    as_of = _as_of(given.as_of, search.pinned(question))
+    prepared = await search.prepare(brain.embedder, question)
+    answer = await brain.read(lambda work: search.run(work, prepared), as_of=as_of)
+    return Result(answer_text(answer), answer_data(answer))
+
+
+def answer_text(answer: search.Answer) -> str:
+    """Return hits as list entries with what each leg said, or the sentence for nothing with its evidence."""
+    found = answer.diagnosis
+    evidence = (
+        f"Searched {counted(found['rows_searched'], 'row')} {'exactly' if found['exact'] else 'approximately'}"
+        f" as of {found['as_of']}; reason {answer.reason}; words: {found['lexical']['status']},"
+        f" {counted(found['lexical']['candidates'], 'candidate')}; vectors: {found['vector']['status']},"
+        f" {counted(found['vector']['candidates'], 'candidate')}; below the floor: {found['below_floor']['candidates']}"
+        f" (best cosine {found['below_floor']['best_cosine']},"
+        f" best share of words {found['below_floor']['best_coverage']});"
+        f" floor {found['floor']['cosine']} or {found['floor']['coverage']}; model {found['model']}."
+    )
+    if found["rows_without_vector"]:
+        evidence += f" {counted(found['rows_without_vector'], 'row')} without a vector: only words find them."
+    blocks = [f"{fact_text(hit.fact)}\n  score {hit.score:.6f}: {_legs(hit)}" for hit in answer.hits]
+    more = [f"More: cursor {answer.cursor}"] if answer.cursor else []
+    return "\n".join([*([answer.message] if answer.message else blocks), *more, evidence])
+
+
+def answer_data(answer: search.Answer) -> dict[str, Any]:
+    """Return hits and diagnosis as structured content."""
+    hits = [
+        inputs.shown(facts.LAYER, hit.fact)
+        | {
+            "score": hit.score,
+            "lexical": _leg(hit.candidate.lexical),
+            "vector": _leg(hit.candidate.vector),
+            "coverage": hit.candidate.coverage,
+        }
+        for hit in answer.hits
+    ]
+    data: dict[str, Any] = {"hits": hits, "reason": answer.reason, "diagnosis": answer.diagnosis}
+    if answer.message:
+        data["message"] = answer.message
+    return data | ({"cursor": answer.cursor} if answer.cursor else {})
+
+
+def _leg(leg: Any) -> dict[str, Any] | None:
+    return {"rank": leg.rank, "score": leg.score} if leg is not None else None
+
+
+def _legs(hit: search.Hit) -> str:
+    words, vector = hit.candidate.lexical, hit.candidate.vector
+    parts = [
+        f"words rank {words.rank} (BM25 {words.score:.4f}, {hit.candidate.coverage:.0%} of the query)"
+        if words
+        else "words none",
+        f"vectors rank {vector.rank} (cosine {vector.score:.4f})" if vector else "vectors none",
+    ]
+    return ", ".join(parts)
+
+
+class GetMemory(Arguments):
+    """Which fact to show."""
+
+    ref: str = Field(description="memory:<id>, or the key")
+    as_of: AsOf = ""
+    valid_at: ValidAt = ""
+
+
+async def get_memory(brain: Brain, given: GetMemory) -> Result:
+    """Show one fact with its versions."""
+
+    async def job(work: Work) -> tuple[Fact, history.History]:
+        found = await facts.find(work, given.ref)
+        valid_at = inputs.instant(work, given.valid_at, field="valid_at")
+        fact: Fact | None = await versions.get(work, facts.LAYER, found.id, valid_at=valid_at) if found else None
+        if fact is None:
+            raise NotFound(
+                f"ref {excerpt(given.ref)} names no fact that is visible at that instant.",
+                hint="get_history shows the versions of a fact that was forgotten or has ended.",
+                field="ref",
+            )
+        return fact, await history.of(work, f"memory:{fact.id}")
+
+    fact, past = await brain.read(job, as_of=given.as_of)
+    shown = inputs.shown(facts.LAYER, fact)
+    earlier = history.shown(past)
+    lines = [row_text(shown), f"{counted(len(earlier), 'version')}; get_history shows them."]
+    brief = [
+        {
+            name: each.get(name)
+            for name in ("version", "known_from", "known_to", "origin", "client", "reason", "tombstone")
+        }
+        for each in earlier
+    ]
+    return Result("\n".join(lines), {"memory": shown, "versions": brief})
+
+
+class WalkTrail(Arguments):
+    """Which stretch of the trail to walk."""
+
+    scope: str = Field(default="", description="A scope, or all; default global, lanes and this project")
+    tags: Labels = []
+    kinds: list[str] = Field(default=[], description=_KINDS)
+    entity: str = Field(default="", description="Only facts that contain all of these words")
+    since: Period = ""
+    until: Period = ""
+    newest_first: bool = Field(default=False, description="Order")
+    limit: int = Field(default=50, ge=1, le=200, description="Most items")
+    as_of: AsOf = ""
+    valid_at: ValidAt = ""
+    cursor: Cursor = ""
+
+
+async def walk_trail(brain: Brain, given: WalkTrail) -> Result:
+    """Walk facts by event time."""
+    as_of = _as_of(given.as_of, trail.pinned(given.cursor))
+    arguments = given.model_dump(exclude={"as_of"})
+    found = await brain.read(lambda work: trail.walk(work, **arguments), as_of=as_of)
+    filters = "; ".join(f"{name} {value}" for name, value in found.filters.items())
+    lines = [f"{counted(len(found.facts), 'fact')} by event time; {filters}."]
+    lines += [fact_text(fact) for fact in found.facts]
+    lines += [f"More: cursor {found.cursor}"] if found.cursor else []
+    data: dict[str, Any] = {
+        "facts": [inputs.shown(facts.LAYER, fact) for fact in found.facts],
+        "filters": found.filters,
+    }
+    return Result("\n".join(lines), data | ({"cursor": found.cursor} if found.cursor else {}))
+
+
+def _as_of(given: str, pinned: Any) -> Any:
+    """Return the instant of a page: the one that its cursor pins."""
+    if pinned is None:
+        return given
+    if given.strip():
+        raise InvalidInput("as_of must be left out with a cursor, which pins the instant.", field="as_of")
+    return pinned
+
+
+TOOLS: tuple[AnyTool, ...] = (
+    Tool(
+        "read_memory",
+        "Search memory",
+        "Search facts by words and meaning. When nothing stands above the honesty floor it says so, with the evidence:"
+        " then say that you do not know. as_of answers as the brain stood then.",
+        ReadMemory,
+        read_memory,
+        reads_only=True,
+    ),
+    Tool(
+        "get_memory",
+        "Show a memory",
+        "One fact with its evidence and versions.",
+        GetMemory,
+        get_memory,
+        reads_only=True,
+    ),
+    Tool(
+        "walk_trail",
+        "Walk the trail",
+        "What happened, in order of event time, in a scope, by tag or about an entity. No search: nothing is missing.",
+        WalkTrail,
+        walk_trail,
+        reads_only=True,
+    ),
+)
