@@ -3,17 +3,20 @@
 FROM python:3.11-slim AS build
 WORKDIR /src
 COPY . .
-RUN python -m venv /opt/brain \
+RUN python -m venv /opt/build && python -m venv /opt/brain \
     && if [ -d build/wheels ]; then export PIP_NO_INDEX=1 PIP_FIND_LINKS=/src/build/wheels; fi \
-    && /opt/brain/bin/pip install --no-cache-dir --require-hashes --requirement requirements/runtime.lock \
-    && /opt/brain/bin/pip install --no-cache-dir --no-deps .
+    && export PIP_NO_CACHE_DIR=1 PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    && /opt/build/bin/pip install --require-hashes --requirement requirements/build.lock \
+    && /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
+    && /opt/brain/bin/pip install --require-hashes --requirement requirements/runtime.lock \
+    && /opt/brain/bin/pip install --no-deps /dist/*.whl
 
 FROM python:3.11-slim
-RUN useradd --create-home --uid 10001 brain
-COPY --from=build /opt/brain /opt/brain
 ENV PATH=/opt/brain/bin:$PATH PYTHONUNBUFFERED=1
-USER brain
-WORKDIR /home/brain
 EXPOSE 8765
 ENTRYPOINT ["brain"]
 CMD ["serve", "--http"]
+RUN useradd --create-home --uid 10001 brain
+WORKDIR /home/brain
+USER brain
+COPY --from=build /opt/brain /opt/brain

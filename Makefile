@@ -4,10 +4,12 @@ PYTHON ?=
 JOBS ?= logical
 VENV := .venv
 BIN := $(VENV)/bin
-LOCKED := $(VENV)/.locked
+RUNTIME := $(VENV)/.runtime
+DEVELOPMENT := $(VENV)/.development
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 COMPOSE = $$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose)
 UV = build/lock/bin/uv
-COMPILE = $(UV) pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --quiet \
+COMPILE = $(UV) pip compile --universal --python-version 3.11 --generate-hashes --quiet \
 	--custom-compile-command "make lock"
 
 # glibc versions of Linux wheels that the image takes.
@@ -21,9 +23,9 @@ MACHINE = $$(uname -m | sed s/arm64/aarch64/)
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-setup: $(LOCKED) ## Create .venv and install the pinned packages and this project into it
+setup: $(DEVELOPMENT) ## Create .venv and install the pinned packages and this project into it
 
-demo: setup ## See an assistant's memory at work, on an embedded Postgres
+demo: $(RUNTIME) ## See an assistant's memory at work, on an embedded Postgres
 	@$(BIN)/brain demo
 
 test: setup ## Run the tests against a real Postgres, on every core (JOBS=1: one after the other)
@@ -33,7 +35,7 @@ test-long: setup ## Run the long property and soak tests
 	@$(BIN)/pytest -m long
 
 test-docker: setup wheels ## Run the storage tests in a container, and the whole of docker-compose.yml
-	@TEST_DATABASE=docker $(BIN)/pytest -m docker
+	@TEST_DATABASE=docker $(BIN)/pytest -m "docker or (database and not long)"
 
 check: setup ## Lint, check the format and check the types
 	@$(BIN)/ruff check .
@@ -50,13 +52,13 @@ up: .env ## Start Postgres and the service in containers
 down: ## Stop the containers; the data is kept
 	@$(COMPOSE) down
 
-migrate: setup ## Bring the database to this version's schema
+migrate: $(RUNTIME) ## Bring the database to this version's schema
 	@$(BIN)/brain migrate
 
-seed: setup ## Fill the demo's brain and leave out the walk-through
+seed: $(RUNTIME) ## Fill the demo's brain and leave out the walk-through
 	@$(BIN)/brain demo --seed-only
 
-serve: setup ## Serve MCP over HTTP (BRAIN_HTTP_TOKEN is the token); clients start `brain serve` themselves
+serve: $(RUNTIME) ## Serve MCP over HTTP (BRAIN_HTTP_TOKEN is the token); clients start `brain serve` themselves
 	@$(BIN)/brain serve --http
 
 schema: setup ## Write docs/schema.sql from the migrations; a test verifies it
@@ -64,16 +66,16 @@ schema: setup ## Write docs/schema.sql from the migrations; a test verifies it
 
 lock: ## Resolve pyproject.toml into requirements/*.lock, newest versions first
 	@rm -rf build/lock && $(find_python) && "$$python" -m venv build/lock && build/lock/bin/pip install --quiet uv
-	@$(COMPILE) --upgrade --all-extras --output-file requirements/dev.lock
-	@$(COMPILE) --constraints requirements/dev.lock --output-file requirements/runtime.lock
+	@$(COMPILE) --upgrade --all-extras --output-file requirements/dev.lock pyproject.toml
+	@$(COMPILE) --constraints requirements/dev.lock --output-file requirements/runtime.lock pyproject.toml
+	@printf 'hatchling\neditables\n' | $(COMPILE) --constraints requirements/dev.lock --output-file requirements/build.lock -
 	@rm -rf build/lock
 
 wheels: setup ## Download what the image installs, for a build without a network
 	@rm -rf build/wheels && mkdir -p build/wheels
-	@grep -E '^(hatchling|packaging|pathspec|pluggy|trove-classifiers)==' requirements/dev.lock | cut -d' ' -f1 >build/backend.txt
-	@$(BIN)/pip download --quiet --dest build/wheels --only-binary :all: --implementation cp --python-version 3.11 \
-		$(foreach glibc,$(GLIBC),--platform manylinux$(glibc)_$(MACHINE)) --requirement requirements/runtime.lock
-	@$(BIN)/pip download --quiet --dest build/wheels --only-binary :all: --no-deps --requirement build/backend.txt
+	@$(PIP) download --dest build/wheels --only-binary :all: --implementation cp --python-version 3.11 \
+		$(foreach glibc,$(GLIBC),--platform manylinux$(glibc)_$(MACHINE)) \
+		--requirement requirements/build.lock --requirement requirements/runtime.lock
 
 clean: ## Remove everything that can be made again, except the brain's data
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -85,12 +87,17 @@ find_python = for python in "$(PYTHON)" python3 python3.11 python3.12 python3.13
 	python=; done; \
 	[ -n "$$python" ] || { echo "No Python 3.11 or newer with venv was found; name one with: make PYTHON=/path/to/python" >&2; exit 1; }
 
-$(LOCKED): pyproject.toml requirements/dev.lock
+$(RUNTIME): pyproject.toml requirements/build.lock requirements/runtime.lock
 	@echo "Installing into $(VENV)"
 	@[ -x $(BIN)/python ] || { $(find_python); "$$python" -m venv $(VENV); }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $(LOCKED)
+	@$(PIP) install --require-hashes --requirement requirements/build.lock --requirement requirements/runtime.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $(RUNTIME)
+
+$(DEVELOPMENT): $(RUNTIME) requirements/dev.lock
+	@echo "Installing what the tests need"
+	@$(PIP) install --require-hashes --requirement requirements/dev.lock
+	@touch $(DEVELOPMENT)
 
 .env:
 	@umask 077; random() { od -An -N32 -tx1 /dev/urandom | tr -d ' \n'; }; \

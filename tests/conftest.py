@@ -46,6 +46,15 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["brain_run"] = node.config.stash[_RUN].to_text()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs the server, before marks select, and run it after what does not."""
+    for item in items:
+        if "maintenance_dsn" in getattr(item, "fixturenames", ()):
+            item.add_marker("database")
+    items.sort(key=lambda item: item.get_closest_marker("database") is not None)
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
@@ -68,6 +77,13 @@ def maintenance_dsn(test_run: postgres.Run) -> Iterator[str]:
 def dsn(test_run: postgres.Run, maintenance_dsn: str) -> Iterator[str]:
     """A migrated, empty database for one test."""
     with postgres.clone(test_run, maintenance_dsn) as conninfo:
+        yield conninfo
+
+
+@pytest.fixture
+def empty_dsn(test_run: postgres.Run, maintenance_dsn: str) -> Iterator[str]:
+    """A database that no migration has touched."""
+    with postgres.clone(test_run, maintenance_dsn, template="template0") as conninfo:
         yield conninfo
 
 

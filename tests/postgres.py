@@ -78,15 +78,12 @@ def server(run: Run) -> Iterator[str]:
 
 
 @contextmanager
-def clone(run: Run, maintenance: str) -> Iterator[str]:
-    """Conninfo of a fresh database with the newest schema, dropped at the end whoever is still connected to it."""
+def clone(run: Run, maintenance: str, *, template: str = "") -> Iterator[str]:
+    """Conninfo of a fresh copy of a template, the migrated one by default; dropped at the end, in use or not."""
     name = f"{run.template}_{os.getpid()}_{next(_numbers)}"
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY")
     with psycopg.connect(maintenance, autocommit=True) as connection:
-        connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(
-                sql.Identifier(name), sql.Identifier(run.template)
-            )
-        )
+        connection.execute(create.format(sql.Identifier(name), sql.Identifier(template or run.template)))
     try:
         yield make_conninfo(maintenance, dbname=name)
     finally:
@@ -111,10 +108,11 @@ def make_template(run: Run, maintenance: str) -> None:
 
 @contextmanager
 def _container() -> Iterator[str]:
+    # Testcontainers' own clean-up container would be one more image to fetch; the end of the run stops this one.
+    # The variable is read when the package is imported.
+    os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
     from testcontainers.postgres import PostgresContainer
 
-    # Testcontainers' own clean-up container would be one more image to fetch; the end of the run stops this one.
-    os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
     container = PostgresContainer(IMAGE, username="postgres", password="tests-only", dbname="postgres", driver=None)
     with container.with_command("postgres -c fsync=off -c synchronous_commit=off -c full_page_writes=off") as running:
         yield running.get_connection_url()
