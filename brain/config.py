@@ -72,7 +72,7 @@ class Settings(BaseSettings):
     embed_passage_prefix: str = Field(default="", max_length=500)
     """Text put before every stored text that is embedded; empty means the model's own, where that is known."""
     embed_timeout_seconds: float = Field(default=20, gt=0, le=600)
-    """How long one request to an embedding service may take; with its retries, twice as long."""
+    """How long a query waits for an embedding service; a stored text waits up to twice as long, with retries."""
     embed_batch: int = Field(default=64, ge=1, le=1_000)
     """Most texts in one request to an embedding service."""
     embed_threads: int = Field(default=1, ge=1, le=64)

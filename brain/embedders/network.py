@@ -1,8 +1,8 @@
 """What the network providers share: batches, time limits, retries, and a check of every vector that comes back.
 
 One call of `embed` sends its texts in batches, one after the other. A batch gives up after twice the time limit of one
-request, its retries and waits included, so that a write or a search never hangs on a provider. Nothing that a message
-says is taken from the address, the key or the answer.
+request, its retries and waits included, and a query after that limit, so that a write or a search never hangs on a
+provider. Nothing that a message says is taken from the address, the key or the answer.
 """
 
 from __future__ import annotations
@@ -165,10 +165,10 @@ class NetworkEmbedder:
         if time.monotonic() < self._rest_until:
             self._give_up("asked to wait before the next request")
         body = json.dumps(self.payload(texts, query=query)).encode()
-        return self._checked(await self._patiently(body, len(texts)))
+        return self._checked(await self._patiently(body, len(texts), query))
 
-    async def _patiently(self, body: bytes, count: int) -> Sequence[object]:
-        deadline = time.monotonic() + 2 * self._endpoint.timeout
+    async def _patiently(self, body: bytes, count: int, query: bool) -> Sequence[object]:
+        deadline = time.monotonic() + self._endpoint.timeout * (1 if query else 2)
         for attempt in range(ATTEMPTS):
             try:
                 return await self._attempt(body, count, min(self._endpoint.timeout, deadline - time.monotonic()))
