@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from brain.errors import InvalidInput
 
@@ -122,8 +123,8 @@ class Fact(Assertion):
     reference: str
     said: str
     occurred: datetime
-    content_hash: bytes
-    words_hash: bytes
+    content: UUID
+    words: UUID
     length: int
     docs_before: int
     terms_before: int
@@ -140,6 +141,8 @@ class Layer:
     tense: str
     valid_time: bool = False
     """Rows are assertions with an interval of validity; visibility comes from the rectangles in `<table>_visible`."""
+    carried: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Columns of an assertion that its rectangles repeat, with their types."""
     readable: bool = True
     """Reading tools may show its rows; the failure log is for humans only."""
 
@@ -152,7 +155,15 @@ LAYERS: Mapping[str, Layer] = {
         Layer("pin", "pins", Pin, "where a scope stands and what is next", "present"),
         Layer("wiki", "wiki", Page, "one compiled page per entity", "present"),
         Layer("thread", "threads", Thread, "open loops below the lane level", "present"),
-        Layer("memory", "memory", Fact, "what happened: dated facts and decisions", "past", valid_time=True),
+        Layer(
+            "memory",
+            "memory",
+            Fact,
+            "what happened: dated facts and decisions",
+            "past",
+            valid_time=True,
+            carried={"length": "int", "content": "uuid"},
+        ),
         Layer("friction", "friction", Friction, "the model's own failure log", "meta", readable=False),
     )
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from brain.database import Work, named_queries
 from brain.embedders.base import Vector
@@ -26,15 +27,15 @@ async def newest_by_key(work: Work, keys: Iterable[str]) -> dict[str, Fact]:
     return {fact.key: fact for fact in found}
 
 
-async def same_content(work: Work, scope: str, hashes: Iterable[bytes]) -> dict[bytes, str]:
-    """Return the oldest visible fact's id for each content hash that a scope holds."""
-    rows = await work.dicts(_SQL["same_content"], {"scope": scope, "hashes": list(hashes)})
-    return {bytes(row["content_hash"]): row["id"] for row in reversed(rows)}
+async def same_content(work: Work, scope: str, contents: Iterable[UUID]) -> dict[UUID, str]:
+    """Return the oldest visible fact's id for each content that a scope holds."""
+    rows = await work.dicts(_SQL["same_content"], {"scope": scope, "contents": list(contents)})
+    return {row["content"]: row["id"] for row in reversed(rows)}
 
 
 async def same_words(work: Work, fact: Fact, model: str) -> list[dict[str, Any]]:
     """Return other visible facts of the same scope, words and numbers, with their similarity."""
-    params = {"scope": fact.scope, "words": fact.words_hash, "hash": fact.content_hash, "id": fact.id, "model": model}
+    params = {"scope": fact.scope, "words": fact.words, "content": fact.content, "id": fact.id, "model": model}
     return await work.dicts(_SQL["same_words"], params)
 
 
@@ -76,7 +77,7 @@ async def _number(work: Work, facts: list[Fact], places: Sequence[int], docs: Se
 
 
 async def _add_postings(work: Work, scope: str, rows: Sequence[tuple[Fact, Counter[str]]]) -> None:
-    number = (await scopes.numbered(work, [scope]))[scope]
+    number = (await scopes.known(work))[scope]
     distinct = sorted({term for _, counts in rows for term in counts})
     totals = await work.dicts(_SQL["term_totals"], {"terms": distinct, "number": number})
     before = Counter({row["term"]: row["docs"] for row in totals})
@@ -93,17 +94,22 @@ async def _add_postings(work: Work, scope: str, rows: Sequence[tuple[Fact, Count
     )
 
 
-async def embedded(work: Work, model: str, hashes: Iterable[bytes]) -> set[bytes]:
-    """Return which content hashes already have their row of this model."""
-    found = await work.values(_SQL["embedded"], {"model": model, "hashes": list(hashes)})
-    return {bytes(each) for each in found}
+async def embedded(work: Work, model: str, contents: Iterable[UUID]) -> set[UUID]:
+    """Return which contents already have their row of this model."""
+    return set(await work.values(_SQL["embedded"], {"model": model, "contents": list(contents)}))
 
 
-async def add_embeddings(work: Work, model: str, vectors: Mapping[bytes, Vector | None]) -> None:
-    """Store vectors by content hash; None says that the model has no usable vector for that text."""
+async def add_embeddings(work: Work, model: str, vectors: Mapping[UUID, Vector | None]) -> None:
+    """Store vectors by content; None says that the model has no usable vector for that text."""
     if vectors:
         texts = [None if vector is None else vector_text(vector) for vector in vectors.values()]
-        await work.run(_SQL["add_embeddings"], {"model": model, "hashes": list(vectors), "vectors": texts})
+        await work.run(_SQL["add_embeddings"], {"model": model, "contents": list(vectors), "vectors": texts})
+        await work.run(_SQL["settle_pending"], {"model": model, "contents": list(vectors)})
+
+
+async def add_pending(work: Work, model: str, contents: Iterable[UUID]) -> None:
+    """Note texts that wait for their vector."""
+    await work.run(_SQL["add_pending"], {"model": model, "contents": list(contents)})
 
 
 def vector_text(vector: Vector) -> str:

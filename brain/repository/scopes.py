@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from brain.database import Work, named_queries
@@ -10,15 +9,9 @@ from brain.database import Work, named_queries
 _SQL = named_queries("scopes")
 
 
-async def known(work: Work) -> list[str]:
-    """Return the registered scopes, oldest first."""
-    return await work.values(_SQL["known"], {})
-
-
-async def numbered(work: Work, scopes: Sequence[str] | None) -> dict[str, int]:
-    """Return the numbers of the named scopes that are registered, or of all."""
-    rows = await work.dicts(_SQL["numbered"], {"scopes": list(scopes) if scopes is not None else None})
-    return {row["scope"]: row["number"] for row in rows}
+async def known(work: Work) -> dict[str, int]:
+    """Return the registered scopes with their numbers, oldest first."""
+    return {row["scope"]: row["number"] for row in await work.dicts(_SQL["known"], {})}
 
 
 async def register(work: Work, scope: str) -> None:

@@ -1,9 +1,9 @@
-"""The two search legs over the visible rows."""
+"""The two search legs over the visible rows, exact in every plan."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -11,14 +11,25 @@ from brain.database import Work, named_queries
 from brain.embedders.base import Vector
 from brain.repository.memory import vector_text
 
-_SQL = named_queries("search")
+_SQL = {
+    name: query.replace("{passing}", named_queries("search")["passing"])
+    for name, query in named_queries("search").items()
+}
+
+MOST_MUTABLE = 4_000
+"""Up to so many rows that may be hidden, the words leg reads running counts instead of scanning what is visible."""
+
+_SCAN_RATIO = 0.3
+"""Looking terms up row by row pays while the rows to look up are fewer than this share of the postings saved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
     """Which rows a search may see; None does not narrow. The period of the event is half-open."""
 
-    scopes: Sequence[str] | None
+    scopes: Sequence[str]
+    numbers: Sequence[int]
+    """The numbers of the scopes, in the same order."""
     valid_at: datetime
     kinds: Sequence[str] | None = None
     tags: Sequence[str] | None = None
@@ -26,15 +37,15 @@ class Visible:
     until: datetime | None = None
 
     @property
-    def block(self) -> str:
-        """Name of the query that yields these rows."""
-        narrowed = any(each is not None for each in (self.kinds, self.tags, self.since, self.until))
-        return "visible_filtered" if narrowed else "visible"
+    def narrowed(self) -> bool:
+        """Whether anything but scope and time narrows the rows."""
+        return any(each is not None for each in (self.kinds, self.tags, self.since, self.until))
 
     def params(self) -> dict[str, Any]:
-        """The parameters of that query."""
+        """The parameters of the statements."""
         return {
-            "scopes": list(self.scopes) if self.scopes is not None else None,
+            "scopes": list(self.scopes),
+            "numbers": list(self.numbers),
             "valid_at": self.valid_at,
             "kinds": list(self.kinds) if self.kinds is not None else None,
             "tags": list(self.tags) if self.tags is not None else None,
@@ -61,37 +72,153 @@ class VectorHit:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """How many rows a search covered, and how many of them have no vector of the current model."""
+class Weights:
+    """Statistics of the visible rows for the terms of a query."""
 
-    searched: int
-    without_vector: int
+    rows: int
+    average: float
+    """Mean length of the rows in terms."""
+    terms: Sequence[str]
+    frequencies: Sequence[int]
+    """How many rows contain each term."""
+    idfs: Sequence[float]
+    essential: Sequence[bool]
+    """Whether a row without this and every weightier term can still cover enough of the query."""
 
 
-async def lexical(work: Work, visible: Visible, terms: Sequence[str], *, strict: bool, depth: int) -> list[LexicalHit]:
-    """Return the best rows by BM25, exact over the visible rows; strict asks for every term."""
-    params = {**visible.params(), "terms": list(terms), "strict": strict, "depth": depth}
-    return await work.all(LexicalHit, query("lexical", visible), params)
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """The words leg: rows that cover enough of the query, best first, and what fell short."""
+
+    weights: Weights
+    hits: list[LexicalHit] = field(default_factory=list)
+    candidates: int = 0
+    """Rows that contain at least one essential term."""
+    best_below: float = 0.0
+    """The greatest coverage among those that do not cover enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """What was written by an instant, and which of it is hidden."""
+
+    last: int
+    asserted_past: bool
+    mutable: int
+    docs: list[int]
+    numbers: list[int]
+    length: int
+
+
+async def lexical(
+    work: Work, visible: Visible, terms: Sequence[str], *, floor: float, depth: int, general: bool = False
+) -> Lexical:
+    """Return the best rows by BM25 whose coverage is at least floor (1: every term), exact over the visible rows.
+
+    general forces the plan that scans the visible rows; otherwise the cheaper plan that applies is taken. Both give
+    the same answer to the bit.
+    """
+    asked = {**visible.params(), "terms": sorted(terms), "floor": floor, "depth": depth}
+    if not general and not visible.narrowed and visible.valid_at == work.as_of:
+        prefix = await work.one(_Prefix, _SQL["prefix"], {**visible.params(), "most": MOST_MUTABLE})
+        if prefix is not None and not prefix.asserted_past and prefix.mutable <= MOST_MUTABLE:
+            return await _in_prefix(work, asked, prefix)
+    return await _over_visible(work, visible, asked)
+
+
+async def lexical_of(work: Work, visible: Visible, docs: Sequence[int], weights: Weights) -> dict[int, LexicalHit]:
+    """Return BM25 and coverage of named visible rows under the weights of the same search."""
+    if not docs or not weights.terms:
+        return {}
+    params = {"docs": list(docs), **_weighted(weights), "numbers": list(visible.numbers)}
+    return {hit.doc: hit for hit in await work.all(LexicalHit, _SQL["lexical_of"], params)}
 
 
 async def vector(work: Work, visible: Visible, asked: Vector, *, model: str, depth: int) -> list[VectorHit]:
     """Return the nearest rows by cosine similarity, exact over the visible rows."""
     params = {**visible.params(), "vector": vector_text(asked), "model": model, "depth": depth}
-    return await work.all(VectorHit, query("vector", visible), params)
+    return await work.all(VectorHit, statement("vector", visible), params)
 
 
-async def similarities(work: Work, docs: Sequence[int], asked: Vector, *, model: str) -> dict[int, float]:
+async def vector_of(work: Work, docs: Sequence[int], asked: Vector, *, model: str) -> dict[int, float]:
     """Return the cosine similarity of the named rows that have a vector."""
+    if not docs:
+        return {}
     params = {"docs": list(docs), "vector": vector_text(asked), "model": model}
-    return {hit.doc: hit.score for hit in await work.all(VectorHit, _SQL["similarities"], params)}
+    return {hit.doc: hit.score for hit in await work.all(VectorHit, _SQL["vector_of"], params)}
 
 
-async def searched(work: Work, visible: Visible, *, model: str) -> Searched:
+async def searched(work: Work, visible: Visible) -> int:
     """Count the visible rows."""
-    found = await work.one(Searched, query("coverage", visible), {**visible.params(), "model": model})
-    return found or Searched(0, 0)
+    [rows] = await work.values(statement("searched", visible), visible.params())
+    return int(rows)
 
 
-def query(name: str, visible: Visible) -> str:
-    """Return a search statement with the visible rows put in."""
-    return _SQL[name].replace("{visible}", _SQL[visible.block])
+async def without_vector(work: Work, visible: Visible, *, model: str) -> int:
+    """Count the visible rows that wait for their vector."""
+    [waiting] = await work.values(_SQL["any_pending"], {"model": model})
+    if not waiting:
+        return 0
+    [rows] = await work.values(statement("without_vector", visible), {**visible.params(), "model": model})
+    return int(rows)
+
+
+def statement(name: str, visible: Visible) -> str:
+    """Return a statement with the visible rows put in."""
+    return _SQL[name].replace("{visible}", _SQL["visible_filtered" if visible.narrowed else "visible"])
+
+
+async def _in_prefix(work: Work, asked: dict[str, Any], prefix: _Prefix) -> Lexical:
+    hidden = {
+        "hidden": prefix.docs,
+        "hidden_numbers": prefix.numbers,
+        "hidden_length": prefix.length,
+        "last": prefix.last,
+    }
+    found = await work.dicts(_SQL["prefix_weights"], {**asked, **hidden})
+    weights = _weights(found[0]["rows"], found[0]["terms"], *_columns(found, "term", "df", "idf", "essential"))
+    if not weights.rows:
+        return Lexical(weights)
+    rows = await work.dicts(
+        _SQL["prefix_lexical"], {**asked, **hidden, **_weighted(weights), "scanned": _scanned(weights)}
+    )
+    return _lexical(weights, rows)
+
+
+async def _over_visible(work: Work, visible: Visible, asked: dict[str, Any]) -> Lexical:
+    rows = await work.dicts(statement("lexical", visible), asked)
+    first = rows[0]
+    weights = _weights(first["rows"], first["terms"], first["words"], first["dfs"], first["idfs"], first["essentials"])
+    return _lexical(weights, rows)
+
+
+def _weights(rows: float, length: float, terms: Any, dfs: Any, idfs: Any, essential: Any) -> Weights:
+    return Weights(int(rows), length / rows if rows else 0.0, terms, [int(df) for df in dfs], idfs, essential)
+
+
+def _columns(rows: Sequence[dict[str, Any]], *names: str) -> list[list[Any]]:
+    return [[row[name] for row in rows] for name in names]
+
+
+def _weighted(weights: Weights) -> dict[str, Any]:
+    return {
+        "terms": list(weights.terms),
+        "idfs": list(weights.idfs),
+        "essential": list(weights.essential),
+        "average": weights.average,
+    }
+
+
+def _scanned(weights: Weights) -> list[bool]:
+    """Return which terms to read whole: the essential ones, or all when looking the others up would cost more."""
+    essential = sum(df for df, needed in zip(weights.frequencies, weights.essential, strict=True) if needed)
+    others = sum(weights.frequencies) - essential
+    others_count = len(weights.terms) - sum(weights.essential)
+    if essential * others_count < _SCAN_RATIO * others:
+        return list(weights.essential)
+    return [True] * len(weights.terms)
+
+
+def _lexical(weights: Weights, rows: Sequence[dict[str, Any]]) -> Lexical:
+    hits = [LexicalHit(row["doc"], row["score"], row["coverage"]) for row in rows if row["doc"] is not None]
+    return Lexical(weights, hits, rows[0]["candidates"], rows[0]["best_below"] or 0.0)

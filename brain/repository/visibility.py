@@ -130,14 +130,14 @@ async def _close(work: Work, layer: Layer, id: str, closed: Sequence[Rectangle],
 async def _insert(work: Work, layer: Layer, placed: Sequence[tuple[Assertion, Rectangle]]) -> None:
     if not placed:
         return
-    lengths = [getattr(owner, "length", None) for owner, _ in placed]
-    extra, column = (", length", ", %(lengths)s::int[]") if lengths[0] is not None else ("", "")
+    names = "".join(f", {name}" for name in layer.carried)
+    arrays = "".join(f", %({name})s::{kind}[]" for name, kind in layer.carried.items())
     await work.run(
         f"INSERT INTO {layer.table}_visible"
-        f" (namespace, id, doc, scope, known_from, known_to, valid_from, valid_to{extra})"
+        f" (namespace, id, doc, scope, known_from, known_to, valid_from, valid_to{names})"
         " SELECT %(namespace)s, * FROM unnest(%(ids)s::text[], %(docs)s::bigint[], %(scopes)s::text[],"
         " %(known_from)s::timestamptz[], %(known_to)s::timestamptz[], %(valid_from)s::timestamptz[],"
-        f" %(valid_to)s::timestamptz[]{column})",
+        f" %(valid_to)s::timestamptz[]{arrays})",
         {
             "ids": [owner.id for owner, _ in placed],
             "docs": [owner.doc for owner, _ in placed],
@@ -146,6 +146,6 @@ async def _insert(work: Work, layer: Layer, placed: Sequence[tuple[Assertion, Re
             "known_to": [each.known_to for _, each in placed],
             "valid_from": [each.valid.start for _, each in placed],
             "valid_to": [each.valid.end for _, each in placed],
-            "lengths": lengths,
+            **{name: [getattr(owner, name) for owner, _ in placed] for name in layer.carried},
         },
     )

@@ -82,11 +82,13 @@ async def amend(
     expected_version: int,
     reason: str,
     vector: Vector | None,
+    pending: bool,
     embedder: Embedder,
 ) -> Fact:
     """Correct a fact under expected_version, over its whole validity or the interval that the change names.
 
-    Raises Conflict with the current content when the fact stands at another version.
+    vector is that of the text after the change, made before the transaction; pending says that the model could not be
+    asked. Raises Conflict with the current content when the fact stands at another version.
     """
     newest = await facts.find(work, name)
     current: Fact | None = await _asserted(work, newest) if newest else None
@@ -109,14 +111,15 @@ async def amend(
         amended,
         version=newest.version + 1,
         reason=clean_text(reason, field="reason", maximum=2_000),
-        content_hash=facts.content_hash(amended.title, amended.text),
-        words_hash=facts.words_hash(amended.title, amended.text, work.language),
+        content=facts.content_of(amended.title, amended.text),
+        words=facts.words_of(amended.title, amended.text, work.language),
         **inputs.stamp(work),
     )
-    if vector is not None and amended.content_hash not in await repository.embedded(
-        work, embedder.model, [amended.content_hash]
-    ):
-        await repository.add_embeddings(work, embedder.model, {amended.content_hash: vector})
+    if amended.content not in await repository.embedded(work, embedder.model, [amended.content]):
+        if pending:
+            await repository.add_pending(work, embedder.model, [amended.content])
+        else:
+            await repository.add_embeddings(work, embedder.model, {amended.content: vector})
     [stored] = await facts.append(work, [amended])
     return stored
 
@@ -225,8 +228,8 @@ def _content_of(fact: Fact) -> dict[str, Any]:
         "confidence",
         "evidence",
         "occurred",
-        "content_hash",
-        "words_hash",
+        "content",
+        "words",
     )
     return {name: getattr(fact, name) for name in names}
 

@@ -24,6 +24,6 @@ async def run(read: Transaction, write: Transaction, embedder: Embedder, *, batc
         if not waiting:
             return done
         vectors = await embedder.embed([searchable(row["title"], row["text"]) for row in waiting])
-        rows = {bytes(row["content_hash"]): vector for row, vector in zip(waiting, vectors, strict=True)}
+        rows = {row["content"]: vector for row, vector in zip(waiting, vectors, strict=True)}
         await write(lambda work, rows=rows: memory.add_embeddings(work, embedder.model, rows))  # type: ignore[misc]
         done += len(rows)

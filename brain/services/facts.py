@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from uuid import UUID
 
 from brain import text as analysis
 from brain.database import Work
@@ -27,15 +28,18 @@ def searchable(title: str, text: str) -> str:
     return f"{title}\n{text}" if title else text
 
 
-def content_hash(title: str, text: str) -> bytes:
-    """Return the identity of a fact's content: its folded title and text."""
-    return hashlib.sha256(fold(searchable(title, text)).encode()).digest()
+def content_of(title: str, text: str) -> UUID:
+    """Return the identity of a fact's content: a digest of its folded title and text."""
+    return _digest(fold(searchable(title, text)))
 
 
-def words_hash(title: str, text: str, language: str) -> bytes:
-    """Return the identity of a fact's words and numbers, whatever their order."""
-    words = sorted(analysis.query_terms(searchable(title, text), language).terms)
-    return hashlib.sha256("\n".join(words).encode()).digest()
+def words_of(title: str, text: str, language: str) -> UUID:
+    """Return the identity of a fact's words and numbers, whatever their order and repeats."""
+    return _digest("\n".join(sorted(analysis.query_terms(searchable(title, text), language).terms)))
+
+
+def _digest(text: str) -> UUID:
+    return UUID(bytes=hashlib.blake2b(text.encode(), digest_size=16).digest())
 
 
 async def append(work: Work, facts: Sequence[Fact], *, new_keys: bool = False) -> list[Fact]:

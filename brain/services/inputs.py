@@ -20,7 +20,7 @@ from brain.repository import versions
 Instant = str | datetime | None
 """An instant as the caller gave it: text in the one grammar (read in the brain's zone), a datetime, or nothing."""
 
-_HIDDEN = frozenset({"doc", "content_hash", "words_hash", "length", "docs_before", "terms_before", "title_key"})
+_HIDDEN = frozenset({"doc", "content", "words", "length", "docs_before", "terms_before", "title_key"})
 
 
 def instant(work: Work, value: Instant, *, field: str) -> datetime | None:

@@ -25,10 +25,10 @@ from brain.services.facts import (
     append,
     checked_evidence,
     checked_importance,
-    content_hash,
+    content_of,
     parse_confidence,
     searchable,
-    words_hash,
+    words_of,
 )
 
 NEAR = 0.96
@@ -162,10 +162,14 @@ async def _placed(work: Work, draft: Draft) -> Draft:
 
 
 async def _store_vectors(work: Work, prepared: Sequence[Prepared]) -> None:
-    vectors = {content_hash(each.draft.title, each.draft.text): each.vector for each in prepared if not each.pending}
-    known = await repository.embedded(work, prepared[0].embedder.model, vectors)
-    new = {key: vector for key, vector in vectors.items() if key not in known}
-    await repository.add_embeddings(work, prepared[0].embedder.model, new)
+    """Store the vectors of texts that have none yet, and note the texts that the model could not be asked about."""
+    model = prepared[0].embedder.model
+    contents = {content_of(each.draft.title, each.draft.text): each for each in prepared}
+    known = await repository.embedded(work, model, contents)
+    new = {content: each for content, each in contents.items() if content not in known}
+    await repository.add_embeddings(work, model, {key: each.vector for key, each in new.items() if not each.pending})
+    if waiting := [content for content, each in new.items() if each.pending]:
+        await repository.add_pending(work, model, waiting)
 
 
 async def _fresh(work: Work, prepared: Sequence[Prepared]) -> list[Prepared]:
@@ -173,11 +177,11 @@ async def _fresh(work: Work, prepared: Sequence[Prepared]) -> list[Prepared]:
     known = await repository.newest_by_key(work, [each.draft.key for each in prepared if each.draft.key])
     seen: set[object] = set(known)
     for scope in {each.draft.scope for each in prepared}:
-        hashes = [content_hash(each.draft.title, each.draft.text) for each in prepared if each.draft.scope == scope]
+        hashes = [content_of(each.draft.title, each.draft.text) for each in prepared if each.draft.scope == scope]
         seen |= {(scope, found) for found in await repository.same_content(work, scope, hashes)}
     fresh = []
     for each in prepared:
-        content = (each.draft.scope, content_hash(each.draft.title, each.draft.text))
+        content = (each.draft.scope, content_of(each.draft.title, each.draft.text))
         names = {each.draft.key or content, content}
         if not names & seen and not each.draft.supersedes and not each.draft.expected_version:
             fresh.append(each)
@@ -213,7 +217,7 @@ async def _write_known(work: Work, prepared: Prepared) -> Written:
 
 
 async def _twin(work: Work, draft: Draft) -> Fact | None:
-    found = await repository.same_content(work, draft.scope, [content_hash(draft.title, draft.text)])
+    found = await repository.same_content(work, draft.scope, [content_of(draft.title, draft.text)])
     for twin in found.values():
         return await versions.get(work, LAYER, twin)
     return None
@@ -266,8 +270,8 @@ def _fact(work: Work, draft: Draft, old: Fact | None, supersedes: str) -> Fact:
         occurred=occurred,  # type: ignore[arg-type]
         valid_from=starts,  # type: ignore[arg-type]
         valid_to=draft.valid_to,  # type: ignore[arg-type]
-        content_hash=content_hash(draft.title, draft.text),
-        words_hash=words_hash(draft.title, draft.text, work.language),
+        content=content_of(draft.title, draft.text),
+        words=words_of(draft.title, draft.text, work.language),
         length=0,
         docs_before=0,
         terms_before=0,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from brain.database import Work
@@ -36,6 +37,8 @@ class Covered:
 
     scopes: list[str] | None
     label: list[str]
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """Every registered scope that is covered, with its number."""
 
 
 async def for_reading(work: Work, text: str, *, field: str = "scope", unbound: str = EVERYWHERE) -> Covered:
@@ -44,19 +47,24 @@ async def for_reading(work: Work, text: str, *, field: str = "scope", unbound: s
     By default global, every lane and the caller's project; for a caller without one, all scopes or only the lanes. A
     scope that nobody wrote to is an empty answer, unless it looks like a slip of a known one.
     """
-    if text.strip().casefold() == EVERYWHERE:
-        return Covered(None, [EVERYWHERE])
     known = await repository.known(work)
-    if text.strip():
-        scope = parse_scope(text, field=field)
-        if str(scope) not in known:
-            _refuse_unknown(scope, known, field)
-        return Covered([str(scope)], [str(scope)])
     project = [str(work.caller.project)] if work.caller.project else []
-    if not project and unbound == EVERYWHERE:
-        return Covered(None, [EVERYWHERE])
-    lanes = [each for each in known if each.startswith("lane:")]
-    return Covered([str(GLOBAL), *lanes, *project], [str(GLOBAL), LANES, *project])
+    if text.strip().casefold() == EVERYWHERE or not (text.strip() or project or unbound != EVERYWHERE):
+        return Covered(None, [EVERYWHERE], known)
+    if text.strip():
+        scope = str(_known_scope(text, known, field))
+        covered, label = [scope], [scope]
+    else:
+        covered = [str(GLOBAL), *(each for each in known if each.startswith("lane:")), *project]
+        label = [str(GLOBAL), LANES, *project]
+    return Covered(covered, label, {each: known[each] for each in covered if each in known})
+
+
+def _known_scope(text: str, known: Mapping[str, int], field: str) -> Scope:
+    scope = parse_scope(text, field=field)
+    if str(scope) not in known:
+        _refuse_unknown(scope, known, field)
+    return scope
 
 
 async def add(work: Work, text: str) -> tuple[str, bool]:
@@ -76,7 +84,7 @@ async def overview(work: Work) -> list[dict[str, Any]]:
     return await repository.overview(work)
 
 
-def _refuse_unknown(scope: Scope, known: list[str], field: str) -> None:
+def _refuse_unknown(scope: Scope, known: Iterable[str], field: str) -> None:
     if scope.kind == "lane":
         lanes = ", ".join(each for each in known if each.startswith("lane:")) or "none yet"
         raise InvalidInput(

@@ -115,17 +115,14 @@ async def run(work: Work, prepared: Prepared) -> Answer:
     covered = await scopes.for_reading(work, question.scope)
     visible = _visible(work, question, covered)
     query = query_terms(question.query, work.language)
-    strict = question.mode == "strict"
-    words = await repository.lexical(work, visible, query.terms, strict=strict, depth=DEPTH) if query.terms else []
-    nearest = await _vector_leg(work, visible, prepared, strict=strict)
-    candidates = await _candidates(work, words, nearest, prepared)
-    floor = prepared.embedder.floor
-    standing = [each for each in candidates if each.stands(cosine_floor=floor)]
+    words = await _words_leg(work, visible, query, question)
+    nearest = await _vector_leg(work, visible, prepared)
+    standing, fallen = await _candidates(work, visible, words, nearest, prepared)
     ordered = await _ordered(work, standing)
     start = next(iter(cursors.unpack(question.cursor, cursors.number).position), 0)
     page = ordered[start : start + question.limit]
-    searched = await repository.searched(work, visible, model=model)
-    reason = _reason(page, ordered, candidates, searched.searched, prepared)
+    searched = words.weights.rows if query.terms else await repository.searched(work, visible)
+    reason = _reason(page, ordered, words.candidates + len(fallen), searched, prepared)
     following = start + len(page)
     diagnosis = {
         "reason": reason,
@@ -133,18 +130,18 @@ async def run(work: Work, prepared: Prepared) -> Answer:
         "filters": _filters(question, visible, covered),
         "as_of": times.format_instant(work.as_of),
         "valid_at": times.format_instant(visible.valid_at),
-        "rows_searched": searched.searched,
-        "rows_without_vector": searched.without_vector,
+        "rows_searched": searched,
+        "rows_without_vector": await repository.without_vector(work, visible, model=model),
         "exact": True,
-        "lexical": _lexical_leg(query, len(words)),
-        "vector": _vector_said(prepared, len(nearest), strict=strict),
-        "below_floor": _below(candidates, standing),
-        "floor": {"cosine": floor, "coverage": ranking.COVERAGE_FLOOR},
+        "lexical": _words_said(query, words),
+        "vector": _vector_said(prepared, len(nearest)),
+        "below_floor": _below(words, standing, fallen),
+        "floor": {"cosine": prepared.embedder.floor, "coverage": _coverage_floor(question)},
         "model": model,
         "analysis": ANALYSIS_VERSION,
         "found": len(ordered),
         "limit_reached": len(ordered) > following,
-        "candidate_limit_reached": len(words) == DEPTH or len(nearest) == DEPTH,
+        "candidate_limit_reached": len(words.hits) == DEPTH or len(nearest) == DEPTH,
     }
     cursor = cursors.pack(work.as_of, following) if len(ordered) > following else ""
     return Answer(page, reason, diagnosis, cursor)
@@ -152,7 +149,8 @@ async def run(work: Work, prepared: Prepared) -> Answer:
 
 def _visible(work: Work, question: Question, covered: scopes.Covered) -> repository.Visible:
     return repository.Visible(
-        scopes=covered.scopes,
+        scopes=list(covered.numbers),
+        numbers=list(covered.numbers.values()),
         valid_at=inputs.instant(work, question.valid_at, field="valid_at") or work.as_of,
         kinds=list(question.kinds) or None,
         tags=list(question.tags) or None,
@@ -161,28 +159,50 @@ def _visible(work: Work, question: Question, covered: scopes.Covered) -> reposit
     )
 
 
-async def _vector_leg(
-    work: Work, visible: repository.Visible, prepared: Prepared, *, strict: bool
-) -> list[repository.VectorHit]:
-    if strict or prepared.vector is None:
+async def _words_leg(work: Work, visible: repository.Visible, query: Query, question: Question) -> repository.Lexical:
+    if not query.terms:
+        return repository.Lexical(repository.Weights(0, 0.0, [], [], [], []))
+    return await repository.lexical(work, visible, query.terms, floor=_coverage_floor(question), depth=DEPTH)
+
+
+def _coverage_floor(question: Question) -> float:
+    return 1.0 if question.mode == "strict" else ranking.COVERAGE_FLOOR
+
+
+async def _vector_leg(work: Work, visible: repository.Visible, prepared: Prepared) -> list[repository.VectorHit]:
+    if prepared.question.mode == "strict" or prepared.vector is None:
         return []
     return await repository.vector(work, visible, prepared.vector, model=prepared.embedder.model, depth=DEPTH)
 
 
 async def _candidates(
     work: Work,
-    words: Sequence[repository.LexicalHit],
+    visible: repository.Visible,
+    words: repository.Lexical,
     nearest: Sequence[repository.VectorHit],
     prepared: Prepared,
-) -> list[ranking.Candidate]:
-    """Join the legs; a row is a candidate of the vector leg only where the cosine is evidence."""
-    lexical = ranking.legs({hit.doc: hit.score for hit in words})
-    meaning = ranking.legs({hit.doc: hit.score for hit in nearest if hit.score > 0})
-    coverage = {hit.doc: hit.coverage for hit in words}
-    return [
-        ranking.Candidate(doc, lexical.get(doc), meaning.get(doc), coverage.get(doc, 0.0))
-        for doc in sorted(lexical.keys() | meaning.keys())
+) -> tuple[list[ranking.Candidate], list[repository.VectorHit]]:
+    """Return the rows that stand on their own in either leg, with both scores, and the nearest rows that fell.
+
+    What one leg found is looked up in the other, so that a row's place does not depend on where a list was cut.
+    """
+    floor = prepared.embedder.floor
+    lexical = {hit.doc: hit for hit in words.hits}
+    cosine = {hit.doc: hit.score for hit in nearest if hit.score >= floor}
+    lexical |= await repository.lexical_of(work, visible, sorted(cosine.keys() - lexical.keys()), words.weights)
+    if prepared.vector is not None and prepared.question.mode != "strict":
+        known = {hit.doc: hit.score for hit in nearest}
+        missing = sorted(lexical.keys() - known.keys())
+        found = await repository.vector_of(work, missing, prepared.vector, model=prepared.embedder.model)
+        cosine |= {doc: score for doc, score in (known | found).items() if doc in lexical and score > 0}
+    by_words = ranking.legs({doc: hit.score for doc, hit in lexical.items()})
+    by_meaning = ranking.legs(cosine)
+    standing = [
+        ranking.Candidate(doc, by_words.get(doc), by_meaning.get(doc), lexical[doc].coverage if doc in lexical else 0.0)
+        for doc in sorted(by_words.keys() | by_meaning.keys())
     ]
+    kept = {each.doc for each in standing}
+    return standing, [hit for hit in nearest if hit.score > 0 and hit.doc not in kept]
 
 
 async def _ordered(work: Work, standing: Sequence[ranking.Candidate]) -> list[Hit]:
@@ -200,11 +220,7 @@ def _adjustment(work: Work, fact: Fact) -> float:
 
 
 def _reason(
-    page: Sequence[Hit],
-    ordered: Sequence[Hit],
-    candidates: Sequence[ranking.Candidate],
-    searched: int,
-    prepared: Prepared,
+    page: Sequence[Hit], ordered: Sequence[Hit], candidates: int, searched: int, prepared: Prepared
 ) -> ranking.Reason:
     if page:
         return "matched"
@@ -217,30 +233,30 @@ def _reason(
     return "below_floor" if candidates else "no_match"
 
 
-def _below(candidates: Sequence[ranking.Candidate], standing: Sequence[ranking.Candidate]) -> dict[str, Any]:
+def _below(
+    words: repository.Lexical, standing: Sequence[ranking.Candidate], fallen: Sequence[repository.VectorHit]
+) -> dict[str, Any]:
     """Return how many candidates fell below the floor, and the best cosine and coverage among them."""
-    left = {each.doc for each in standing}
-    fallen = [each for each in candidates if each.doc not in left]
     return {
-        "candidates": len(fallen),
-        "best_cosine": round(max((each.vector.score for each in fallen if each.vector), default=0.0), 6),
-        "best_coverage": round(max((each.coverage for each in fallen), default=0.0), 6),
+        "candidates": max(words.candidates - len(words.hits), 0) + len(fallen),
+        "best_cosine": round(max((hit.score for hit in fallen), default=0.0), 6),
+        "best_coverage": round(words.best_below, 6),
     }
 
 
-def _lexical_leg(query: Query, found: int) -> dict[str, Any]:
-    status = "ran" if query.terms else "no_words"
+def _words_said(query: Query, words: repository.Lexical) -> dict[str, Any]:
     return {
-        "status": status,
-        "candidates": found,
+        "status": "ran" if query.terms else "no_words",
+        "candidates": words.candidates,
+        "passed": len(words.hits),
         "terms": list(query.terms),
         "ignored": list(query.ignored),
         "only_stop_words": query.only_stop_words,
     }
 
 
-def _vector_said(prepared: Prepared, found: int, *, strict: bool) -> dict[str, Any]:
-    if strict:
+def _vector_said(prepared: Prepared, found: int) -> dict[str, Any]:
+    if prepared.question.mode == "strict":
         status = "not_asked"
     elif prepared.failed:
         status = "unavailable"

@@ -2,9 +2,9 @@ Facts: looking up before a write, the derived search rows, and reading by event 
 
 -- name: same_content
 -- Visible facts with the same normalised text in the same scope.
-SELECT t.content_hash, t.id
+SELECT t.content, t.id
 FROM memory_visible v JOIN memory t ON t.namespace = v.namespace AND t.doc = v.doc
-WHERE v.namespace = %(namespace)s AND t.content_hash = ANY(%(hashes)s) AND v.scope = %(scope)s
+WHERE v.namespace = %(namespace)s AND t.content = ANY(%(contents)s) AND v.scope = %(scope)s
   AND v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)s)
   AND (v.valid_from IS NULL OR v.valid_from <= %(as_of)s) AND (v.valid_to IS NULL OR v.valid_to > %(as_of)s)
 ORDER BY t.doc
@@ -14,9 +14,9 @@ ORDER BY t.doc
 SELECT t.id, t.version, 1 - (e.embedding <=> o.embedding) AS similarity
 FROM memory_visible v
 JOIN memory t ON t.namespace = v.namespace AND t.doc = v.doc
-JOIN embeddings e ON e.namespace = t.namespace AND e.model = %(model)s AND e.content_hash = t.content_hash
-JOIN embeddings o ON o.namespace = t.namespace AND o.model = %(model)s AND o.content_hash = %(hash)s
-WHERE v.namespace = %(namespace)s AND t.words_hash = %(words)s AND v.scope = %(scope)s AND t.id <> %(id)s
+JOIN embeddings e ON e.namespace = t.namespace AND e.model = %(model)s AND e.content = t.content
+JOIN embeddings o ON o.namespace = t.namespace AND o.model = %(model)s AND o.content = %(content)s
+WHERE v.namespace = %(namespace)s AND t.words = %(words)s AND v.scope = %(scope)s AND t.id <> %(id)s
   AND v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)s)
   AND (v.valid_from IS NULL OR v.valid_from <= %(as_of)s) AND (v.valid_to IS NULL OR v.valid_to > %(as_of)s)
   AND e.embedding IS NOT NULL AND o.embedding IS NOT NULL
@@ -53,6 +53,7 @@ CROSS JOIN LATERAL (
 ) p
 
 -- name: add_postings
+-- Indexes rows of one scope.
 INSERT INTO postings (namespace, term, scope, doc, tf, length, docs_before)
 SELECT %(namespace)s, p.term, %(number)s, p.doc, p.tf, p.length, p.docs_before
 FROM unnest(%(terms)s::text[], %(docs)s::bigint[], %(tfs)s::smallint[], %(lengths)s::int[], %(befores)s::int[])
@@ -60,13 +61,25 @@ FROM unnest(%(terms)s::text[], %(docs)s::bigint[], %(tfs)s::smallint[], %(length
 
 -- name: embedded
 -- Which texts already have their row of this model.
-SELECT content_hash FROM embeddings
-WHERE namespace = %(namespace)s AND model = %(model)s AND content_hash = ANY(%(hashes)s)
+SELECT content FROM embeddings
+WHERE namespace = %(namespace)s AND model = %(model)s AND content = ANY(%(contents)s)
 
 -- name: add_embeddings
-INSERT INTO embeddings (namespace, model, content_hash, embedding)
-SELECT %(namespace)s, %(model)s, e.content_hash, e.embedding::vector
-FROM unnest(%(hashes)s::bytea[], %(vectors)s::text[]) AS e (content_hash, embedding)
+-- Stores vectors; a text that has its row keeps it.
+INSERT INTO embeddings (namespace, model, content, embedding)
+SELECT %(namespace)s, %(model)s, e.content, e.embedding::vector
+FROM unnest(%(contents)s::uuid[], %(vectors)s::text[]) AS e (content, embedding)
+ON CONFLICT DO NOTHING
+
+-- name: settle_pending
+-- What has its row now waits no longer.
+DELETE FROM embeddings_pending
+WHERE namespace = %(namespace)s AND model = %(model)s AND content = ANY(%(contents)s)
+
+-- name: add_pending
+-- Notes texts that the model could not be asked about.
+INSERT INTO embeddings_pending (namespace, model, content)
+SELECT %(namespace)s, %(model)s, c.content FROM unnest(%(contents)s::uuid[]) AS c (content)
 ON CONFLICT DO NOTHING
 
 -- name: trail

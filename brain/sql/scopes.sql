@@ -1,14 +1,8 @@
 Where rows may belong: lanes that a human registered and projects that were written to.
 
 -- name: known
--- The registered scopes, in the order in which they were registered.
-SELECT scope FROM scopes WHERE namespace = %(namespace)s ORDER BY number
-
--- name: numbered
--- The numbers of scopes, for the postings; all of them when none is named.
-SELECT scope, number FROM scopes
-WHERE namespace = %(namespace)s AND (%(scopes)s::text[] IS NULL OR scope = ANY(%(scopes)s))
-ORDER BY number
+-- The registered scopes with their numbers, in the order in which they were registered.
+SELECT scope, number FROM scopes WHERE namespace = %(namespace)s ORDER BY number
 
 -- name: register
 -- Adds a scope under the next number; the namespace's write lock keeps numbers apart.

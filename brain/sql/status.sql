@@ -20,19 +20,20 @@ SELECT
         AND (t.valid_from IS NULL OR t.valid_from <= %(as_of)s) AND (t.valid_to IS NULL OR t.valid_to > %(as_of)s)) AS memory
 
 -- name: pending
--- Searchable facts without a row of this embedding model.
-SELECT count(*) FROM memory m
-WHERE m.namespace = %(namespace)s AND NOT m.tombstone AND m.known_from <= %(as_of)s
-  AND NOT EXISTS (SELECT FROM embeddings e WHERE e.namespace = m.namespace AND e.model = %(model)s
-      AND e.content_hash = m.content_hash)
+-- Texts that wait for a vector of this embedding model.
+SELECT count(*) FROM embeddings_pending WHERE namespace = %(namespace)s AND model = %(model)s
 
 -- name: pending_texts
--- Some of those, oldest first, for the back-fill.
-SELECT DISTINCT ON (m.content_hash) m.content_hash, m.title, m.text FROM memory m
-WHERE m.namespace = %(namespace)s AND NOT m.tombstone
-  AND NOT EXISTS (SELECT FROM embeddings e WHERE e.namespace = m.namespace AND e.model = %(model)s
-      AND e.content_hash = m.content_hash)
-ORDER BY m.content_hash, m.doc
+-- Some of those, for the back-fill.
+SELECT p.content, m.title, m.text
+FROM embeddings_pending p
+CROSS JOIN LATERAL (
+    SELECT m.title, m.text FROM memory m
+    WHERE m.namespace = p.namespace AND m.content = p.content
+    ORDER BY m.doc LIMIT 1
+) m
+WHERE p.namespace = %(namespace)s AND p.model = %(model)s
+ORDER BY p.content
 LIMIT %(limit)s
 
 -- name: server

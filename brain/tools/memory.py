@@ -112,10 +112,11 @@ async def amend_memory(brain: Brain, given: AmendMemory) -> Result:
         reference=given.reference or None,
     )
     text = await brain.read(lambda work: amendments.text_after(work, given.ref, change))
+    pending, vector = False, None
     try:
-        [vector] = await brain.embedder.embed([text]) if text else [None]
+        [vector] = await brain.embedder.embed([text])
     except BrainError:
-        vector = None
+        pending = True
     row = await brain.write(
         lambda work: amendments.amend(
             work,
@@ -124,6 +125,7 @@ async def amend_memory(brain: Brain, given: AmendMemory) -> Result:
             expected_version=given.expected_version,
             reason=given.reason,
             vector=vector,
+            pending=pending,
             embedder=brain.embedder,
         )
     )

@@ -266,8 +266,8 @@ CREATE TABLE memory (
     occurred     timestamptz NOT NULL,
     valid_from   timestamptz,
     valid_to     timestamptz,
-    content_hash bytea       NOT NULL,
-    words_hash   bytea       NOT NULL,
+    content      uuid        NOT NULL,
+    words        uuid        NOT NULL,
     length       integer     NOT NULL,
     docs_before  bigint      NOT NULL,
     terms_before bigint      NOT NULL,
@@ -290,8 +290,10 @@ CREATE TABLE memory (
 -- docs_before and terms_before count the searchable rows of the same scope written earlier, and their lengths: corpus
 -- statistics as of any row are one look-up. A tombstone is not searchable.
 CREATE INDEX memory_scope_doc_idx ON memory (namespace, scope, doc) INCLUDE (length, docs_before, terms_before, tombstone);
-CREATE INDEX memory_content_idx ON memory (namespace, content_hash);
-CREATE INDEX memory_words_idx ON memory (namespace, words_hash);
+-- content and words are digests: of the folded title and text, and of the set of its words and numbers.
+CREATE INDEX memory_content_idx ON memory (namespace, content);
+CREATE INDEX memory_words_idx ON memory (namespace, words);
+CREATE INDEX memory_asserted_past_idx ON memory (namespace, recorded_at) WHERE known_from < recorded_at;
 CREATE INDEX memory_occurred_idx ON memory (namespace, scope, occurred);
 
 -- Which assertion is visible where, in system time by valid time: at most one rectangle a key covers any point.
@@ -303,6 +305,7 @@ CREATE TABLE memory_visible (
     doc         bigint      NOT NULL,
     scope       text        NOT NULL,
     length      integer     NOT NULL,
+    content     uuid        NOT NULL,
     known_from  timestamptz NOT NULL,
     known_to    timestamptz,
     valid_from  timestamptz,
@@ -313,7 +316,10 @@ CREATE TABLE memory_visible (
 CREATE INDEX memory_visible_id_idx ON memory_visible (namespace, id);
 CREATE INDEX memory_visible_doc_idx ON memory_visible (namespace, doc);
 CREATE INDEX memory_visible_scan_idx ON memory_visible (namespace, scope, known_from)
-    INCLUDE (known_to, valid_from, valid_to, doc, length);
+    INCLUDE (known_to, valid_from, valid_to, doc, length, content);
+-- The rows that may be hidden at some later instant; the others are visible from known_from on.
+CREATE INDEX memory_visible_mutable_idx ON memory_visible (namespace, scope, doc)
+    WHERE known_to IS NOT NULL OR valid_to IS NOT NULL OR valid_from > known_from;
 
 CREATE TABLE records_visible (
     namespace   text        NOT NULL,
@@ -349,10 +355,18 @@ CREATE TABLE postings (
 CREATE TABLE embeddings (
     namespace    text   NOT NULL,
     model        text   NOT NULL,
-    content_hash bytea  NOT NULL,
+    content      uuid   NOT NULL,
     embedding    vector,
-    CONSTRAINT embeddings_pkey PRIMARY KEY (namespace, model, content_hash),
+    CONSTRAINT embeddings_pkey PRIMARY KEY (namespace, model, content),
     CONSTRAINT embedding_norm_not_zero CHECK (embedding IS NULL OR vector_norm(embedding) > 0)
+);
+
+-- Texts that were stored while the model could not be reached; the back-fill empties it.
+CREATE TABLE embeddings_pending (
+    namespace    text   NOT NULL,
+    model        text   NOT NULL,
+    content      uuid   NOT NULL,
+    CONSTRAINT embeddings_pending_pkey PRIMARY KEY (namespace, model, content)
 );
 
 -- The embedding model and text analysis that a namespace was indexed with.
@@ -407,6 +421,7 @@ BEGIN
         EXECUTE format('GRANT SELECT, INSERT, UPDATE (known_to) ON %I TO brain_app', layer);
     END LOOP;
     FOREACH layer IN ARRAY ARRAY['memory', 'records'] LOOP
+        EXECUTE format('CREATE INDEX %I ON %I (namespace, recorded_at, doc)', layer || '_recorded_idx', layer);
         EXECUTE format('CREATE TRIGGER never_change BEFORE UPDATE ON %I FOR EACH ROW EXECUTE FUNCTION never_change()', layer);
         EXECUTE format('ALTER TABLE %I ADD CONSTRAINT %I CHECK (valid_from < valid_to)', layer, layer || '_valid_interval');
         EXECUTE format('GRANT SELECT, INSERT ON %I TO brain_app', layer);
@@ -420,7 +435,9 @@ BEGIN
             layer, layer || '_scope_has_a_kind');
         EXECUTE format('ALTER TABLE %I ADD CONSTRAINT %I CHECK (known_from >= ''1900-01-01Z'' AND known_from < ''2201-01-01Z'')',
             layer, layer || '_known_in_range');
-        EXECUTE format('CREATE INDEX %I ON %I (namespace, recorded_at)', layer || '_recorded_idx', layer);
+        IF layer NOT IN ('memory', 'records') THEN
+            EXECUTE format('CREATE INDEX %I ON %I (namespace, recorded_at)', layer || '_recorded_idx', layer);
+        END IF;
     END LOOP;
     ALTER TABLE memory ADD CONSTRAINT memory_times_in_range CHECK (
         occurred >= '1900-01-01Z' AND occurred < '2201-01-01Z'
@@ -430,6 +447,7 @@ BEGIN
         AND valid_from >= '1900-01-01Z' AND valid_from < '2201-01-01Z' AND valid_to < '2201-01-01Z');
 
     GRANT SELECT, INSERT ON scopes, postings, embeddings TO brain_app;
+    GRANT SELECT, INSERT, DELETE ON embeddings_pending TO brain_app;
     GRANT USAGE ON SEQUENCE memory_doc_seq, records_doc_seq TO brain_app;
     GRANT SELECT, INSERT, UPDATE (active) ON embedding_models TO brain_app;
     GRANT SELECT, INSERT, UPDATE (last_known) ON namespaces TO brain_app;
@@ -438,7 +456,7 @@ BEGIN
     -- Rows are visible and writable only in the namespace that the transaction names. Unset, or set to nothing, denies.
     FOREACH layer IN ARRAY ARRAY[
         'namespaces', 'scopes', 'constraints', 'records', 'pins', 'wiki', 'threads', 'memory', 'friction',
-        'memory_visible', 'records_visible', 'postings', 'embeddings', 'embedding_models'
+        'memory_visible', 'records_visible', 'postings', 'embeddings', 'embeddings_pending', 'embedding_models'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', layer);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', layer);
