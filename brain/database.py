@@ -138,6 +138,11 @@ class Database:
             server, self._server = self._server, None
             await server.stop()
 
+    def abandon(self) -> None:
+        """Let go of the embedded server at once, from any thread, when there is no time left for an orderly close."""
+        if self._server is not None:
+            self._server.close()
+
     async def migrate(self) -> list[str]:
         """Apply the missing migrations; return their numbers."""
         return await asyncio.to_thread(migrate.upgrade, await self.owner_dsn())

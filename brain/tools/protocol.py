@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 SessionT = TypeVar("SessionT")
 Context = ServerRequestContext[Any, Any]
+LateTools = Callable[[], Awaitable[Iterable["AnyTool"]]]
+"""Returns the same tools whenever it is called; called when a client first asks for them, so that `initialize` waits
+for nothing."""
 
 NAME_LIMIT: Final = 26
 INSTRUCTIONS_LIMIT: Final = 2_000
@@ -113,7 +116,7 @@ def peer(context: Context) -> Peer:
 
 
 def build_server(
-    tools: Iterable[AnyTool],
+    tools: Iterable[AnyTool] | LateTools,
     session_for: Callable[[Peer], SessionT],
     *,
     name: str = "brain",
@@ -131,17 +134,21 @@ def build_server(
 
     Raises ValueError for two tools of one name or instructions of 2 000 characters or more.
     """
-    registry = _by_name(tools)
+    registry: dict[str, AnyTool] = {} if callable(tools) else _by_name(tools)
     if len(instructions) >= INSTRUCTIONS_LIMIT:
         raise ValueError(f"Instructions have {len(instructions)} characters; keep them under {INSTRUCTIONS_LIMIT}.")
-    listed = [tool.listed() for tool in registry.values()]
+
+    async def known() -> dict[str, AnyTool]:
+        if callable(tools) and not registry:
+            registry.update(_by_name(await tools()))
+        return registry
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=listed)
+        return types.ListToolsResult(tools=[tool.listed() for tool in (await known()).values()])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         async def answer() -> Result:
-            tool = find_tool(registry, params.name)
+            tool = find_tool(await known(), params.name)
             return await tool.answer(session_for(peer(context)), params.arguments)
 
         return await guarded(answer, label=params.name, result_limit=result_limit)

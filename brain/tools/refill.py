@@ -1,0 +1,67 @@
+"""Back-fill in the background: facts that wait for a vector get one while the process goes on serving."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Final
+
+from brain.database import Work
+from brain.errors import BrainError, Unavailable
+from brain.runtime import Brain
+from brain.services import backfill, models
+
+log = logging.getLogger(__name__)
+
+PASS_SECONDS: Final = 600.0
+"""How long one pass may take; what is left waits for the next."""
+
+PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""How long a pass waits before it tries a model again that could not be reached, in seconds."""
+
+
+class Refill:
+    """At most one pass at a time for each namespace, and never one that stops the process."""
+
+    def __init__(self, pauses: tuple[float, ...] = PAUSES) -> None:
+        self._pauses = pauses
+        self._passes: dict[str, asyncio.Task[None]] = {}
+
+    def wake(self, brain: Brain, *, pending: bool = False) -> None:
+        """Begin a pass when none runs, and this is the namespace's first call or a fact has just become pending."""
+        last = self._passes.get(brain.caller.namespace)
+        wanted = last is None or (pending and last.done())
+        if wanted and not brain.caller.read_only:
+            self._passes[brain.caller.namespace] = asyncio.create_task(self._pass(brain))
+
+    async def close(self) -> None:
+        """Cancel what runs and wait for its end."""
+        for task in self._passes.values():
+            task.cancel()
+        for task in self._passes.values():
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _pass(self, brain: Brain) -> None:
+        try:
+            async with asyncio.timeout(PASS_SECONDS):
+                await self._until_reached(brain)
+        except (BrainError, TimeoutError) as error:
+            log.info("facts wait for a vector: %s", error)
+        except Exception:  # the edge of a task: nobody waits for its outcome
+            log.exception("the back-fill failed")
+
+    async def _until_reached(self, brain: Brain) -> None:
+        async def check(work: Work) -> None:
+            await models.matches(work, brain.embedder)
+
+        for pause in (*self._pauses, None):
+            try:
+                await brain.read(check)
+                await backfill.run(brain.read, brain.write, brain.embedder)
+                return
+            except Unavailable:
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
