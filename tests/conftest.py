@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import SecretStr
@@ -13,6 +13,9 @@ from pydantic import SecretStr
 from brain.config import Settings
 from brain.database import Database
 from tests import postgres
+
+if TYPE_CHECKING:
+    from brain.runtime import Brain
 
 _RUN = pytest.StashKey[postgres.Run]()
 _CLEANUP = pytest.StashKey[ExitStack]()
@@ -104,6 +107,16 @@ def settings(dsn: str) -> Settings:
 async def database(settings: Settings) -> AsyncIterator[Database]:
     """The test's own database, open; closed after the test."""
     opened = Database(settings)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def brain(module_dsn: str) -> AsyncIterator[Brain]:
+    """A brain of the test's own, a namespace of the module's database; the model writes."""
+    from tests import factories
+
+    opened = factories.brain_on(module_dsn)
     yield opened
     await opened.close()
 
