@@ -15,18 +15,15 @@ from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import Any, Final
 
-from benchmarks import common, conversations, references, retrieval
+from benchmarks import common, conversations, legs, references, retrieval
 from benchmarks.conversations import ADVERSARIAL, Asked, Conversation
 from benchmarks.retrieval import Outcome
 from brain import runtime
 from brain.config import Settings
-from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.names import Scope, slug
-from brain.repository import search as legs
 from brain.runtime import Brain
 from brain.services import memory, scopes, search
-from brain.text import query_terms
 
 BATCH: Final = 200
 DEPTH: Final = 100
@@ -129,27 +126,15 @@ async def ask(brain: Brain, loaded: Loaded, question: Asked, tally: Tally) -> No
     tally.seconds.append(time.perf_counter() - began)
     every = replace(prepared, embedder=WithoutFloor(brain.embedder))
     unfloored = await brain.read(lambda work: search.run(work, every))
-    words, nearest = await brain.read(lambda work: _legs(work, prepared))
+    alone = await brain.read(lambda work: legs.alone(work, prepared, depth=DEPTH))
     found = {
         FUSED: [hit.fact.doc for hit in answer.hits],
         UNFLOORED: [hit.fact.doc for hit in unfloored.hits],
-        WORDS: [hit.doc for hit in words],
-        MEANING: [hit.doc for hit in nearest],
+        WORDS: [doc for doc, _ in alone.words],
+        MEANING: [doc for doc, _ in alone.meaning],
     }
     for system, docs in found.items():
         _add(tally, system, question, [loaded.turn_of[doc] for doc in docs])
-
-
-async def _legs(work: Work, prepared: search.Prepared) -> tuple[Sequence[legs.LexicalHit], Sequence[legs.VectorHit]]:
-    """Return each leg's own order, before any floor and fusion."""
-    question = prepared.question
-    visible = legs.Visible(scopes=[question.scope], valid_at=work.as_of)
-    terms = query_terms(question.query, work.language).terms
-    words = await legs.lexical(work, visible, terms, strict=False, depth=DEPTH) if terms else []
-    if prepared.vector is None:
-        return words, []
-    model = prepared.embedder.model
-    return words, await legs.vector(work, visible, prepared.vector, model=model, depth=DEPTH)
 
 
 async def ask_elsewhere(brain: Brain, corpus: Sequence[Conversation], question: Asked, tally: Tally) -> None:
