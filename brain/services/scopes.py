@@ -14,6 +14,8 @@ from brain.repository import scopes as repository
 GLOBAL = Scope("global", "")
 EVERYWHERE = "all"
 LANES = "every lane"
+FIRST = {"global": 0, "lane:work": 1, "lane:personal": 2, "lane:school": 3}
+"""The scopes that every brain has, also before its first write registers them."""
 
 
 async def for_writing(work: Work, text: str, *, field: str = "scope") -> str:
@@ -47,7 +49,7 @@ async def for_reading(work: Work, text: str, *, field: str = "scope", unbound: s
     By default global, every lane and the caller's project; for a caller without one, all scopes or only the lanes. A
     scope that nobody wrote to is an empty answer, unless it looks like a slip of a known one.
     """
-    known = await repository.known(work)
+    known = await repository.known(work) or FIRST
     project = [str(work.caller.project)] if work.caller.project else []
     if text.strip().casefold() == EVERYWHERE or not (text.strip() or project or unbound != EVERYWHERE):
         return Covered(None, [EVERYWHERE], known)
