@@ -73,18 +73,25 @@ def bound_project(settings: Settings, folder: Path) -> Scope:
     A name in the settings wins; otherwise the Git repository (linked worktrees share it, submodules do not), named
     by its folder or, with project_from remote, by its normalised origin address; outside Git, the folder.
     """
-    if settings.project.strip():
-        name = settings.project.strip()
-        return (
-            parse_scope(name, field="project")
-            if name.startswith("project:")
-            else Scope("project", slug(name, field="project"))
-        )
+    if named := named_project(settings):
+        return named
     if settings.project_from == "remote":
         origin = _git(folder, "config", "--get", "remote.origin.url")
         if origin:
             return Scope("project", slug(normalised_remote(origin), field="project"))
     return Scope("project", slug(_repository(folder).name or "root", field="project"))
+
+
+def named_project(settings: Settings) -> Scope | None:
+    """Return the project that the settings name, if they name one."""
+    name = settings.project.strip()
+    if not name:
+        return None
+    return (
+        parse_scope(name, field="project")
+        if name.startswith("project:")
+        else Scope("project", slug(name, field="project"))
+    )
 
 
 def normalised_remote(address: str) -> str:

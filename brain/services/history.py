@@ -32,7 +32,7 @@ async def of(work: Work, name: str, *, for_human: bool = False) -> History:
 
     The failure log is shown to humans only.
     """
-    ref = await _resolved(work, name)
+    ref = await resolve(work, name)
     layer = layer_named(ref.layer, field="ref") if for_human else inputs.readable_layer(ref, field="ref")
     found = await versions.history(work, layer, ref.id)
     if not found:
@@ -63,18 +63,26 @@ async def _hid(work: Work, layer: Layer, found: list[Stamped]) -> dict[int, list
     return hid
 
 
-async def _resolved(work: Work, name: str) -> Ref:
+async def resolve(work: Work, name: str) -> Ref:
     """Return the ref that a name means; a bare key means a fact."""
     text = name.strip()
     layer, _, rest = text.partition(":")
     if layer == "memory" or not rest:
-        fact = await facts.find(work, text)
-        if fact is None or fact.known_from > work.as_of:
-            fact = None
-        return Ref("memory", fact.id if fact else text.removeprefix("memory:"))
+        return await _fact(work, text)
     ref = parse_ref(text, field="ref")
     if ref.layer in ("wiki", "thread"):
         return Ref(ref.layer, slug(ref.id, field="ref"), ref.version)
     if ref.layer == "pin":
         return Ref(ref.layer, ref.id.removeprefix("lane:"), ref.version)
     return ref
+
+
+async def _fact(work: Work, text: str) -> Ref:
+    """Return the ref of a fact by id or key; a version at the end counts when no key ends like that."""
+    version = 0
+    fact = await facts.find(work, text)
+    base, _, number = text.rpartition("@")
+    if fact is None and base and number.isascii() and number.isdecimal() and len(number) < 10:
+        fact, text, version = await facts.find(work, base), base, int(number)
+    known = fact is not None and fact.known_from <= work.as_of
+    return Ref("memory", fact.id if fact is not None and known else text.removeprefix("memory:"), version)

@@ -154,4 +154,6 @@ def project_of_folder(settings: Settings) -> Any:
 
 def project_of_settings(settings: Settings) -> Any:
     """The project that the settings name, if they name one: the folder of a service says nothing about its callers."""
-    return project_of_folder(settings) if settings.project.strip() else None
+    from brain.runtime import named_project
+
+    return named_project(settings)
