@@ -25,6 +25,7 @@ class Entry:
     recorded_at: datetime
     tombstone: bool
     status: str
+    reason: str
     label: str
 
 
@@ -37,7 +38,8 @@ _LABELS = {
     "memory": "coalesce(nullif(t.title, ''), t.text)",
     "friction": "t.happened",
 }
-_NO_STATUS = "''"
+_NOTHING = "''"
+_REASONS = {"constraint": "t.reason", "record": "t.reason", "memory": "t.reason"}
 _STATUS = {"constraint": "t.status", "thread": "t.status", "friction": "t.status"}
 
 
@@ -45,23 +47,26 @@ def _select(layer: Layer) -> str:
     tombstone = "t.tombstone" if layer.valid_time else "false"
     return (
         f"SELECT '{layer.name}' AS layer, t.id, t.version, t.scope, t.origin, t.client, t.session, t.model,"
-        f" t.known_from, t.recorded_at, {tombstone} AS tombstone, {_STATUS.get(layer.name, _NO_STATUS)} AS status,"
+        f" t.known_from, t.recorded_at, {tombstone} AS tombstone, {_STATUS.get(layer.name, _NOTHING)} AS status,"
+        f" {_REASONS.get(layer.name, _NOTHING)} AS reason,"
         f" left({_LABELS[layer.name]}, 160) AS label FROM {layer.table} t"
         " WHERE t.namespace = %(namespace)s AND t.recorded_at <= %(as_of)s AND t.known_from <= %(as_of)s"
     )
 
 
-QUERY = (
-    "SELECT * FROM (" + " UNION ALL ".join(_select(layer) for layer in LAYERS.values()) + ") w"
+QUERIES = {
+    axis: "SELECT * FROM (" + " UNION ALL ".join(_select(layer) for layer in LAYERS.values()) + ") w"
     " WHERE (%(layers)s::text[] IS NULL OR layer = ANY(%(layers)s))"
     " AND (%(id)s::text IS NULL OR id = %(id)s)"
     " AND (%(scopes)s::text[] IS NULL OR scope = ANY(%(scopes)s))"
     " AND (%(client)s::text IS NULL OR client = %(client)s)"
     " AND (%(not_session)s::text IS NULL OR (client, session) <> (%(not_client)s, %(not_session)s))"
-    " AND (%(since)s::timestamptz IS NULL OR recorded_at > %(since)s)"
-    " AND (%(until)s::timestamptz IS NULL OR recorded_at < %(until)s)"
-    " ORDER BY recorded_at, layer, id, version LIMIT %(limit)s"
-)
+    f" AND (%(since)s::timestamptz IS NULL OR {axis} {after} %(since)s)"
+    f" AND (%(until)s::timestamptz IS NULL OR {axis} < %(until)s)"
+    f" ORDER BY {axis}, layer, id, version LIMIT %(limit)s"
+    for axis, after in (("recorded_at", ">"), ("known_from", ">="))
+}
+"""By when a row was written (since is exclusive), or by when it was known (since is inclusive)."""
 
 
 async def writes(
@@ -75,10 +80,11 @@ async def writes(
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int = 1_000,
+    axis: str = "recorded_at",
 ) -> list[Entry]:
-    """Return writes recorded after since and before until, oldest first, as they were known at as_of.
+    """Return writes of a period, oldest first, as they were known at as_of; other_than leaves out one session.
 
-    other_than leaves out one client's session.
+    axis `recorded_at` takes writes recorded after since and before until; `known_from` those known from since on.
     """
     params = {
         "layers": layers,
@@ -91,4 +97,4 @@ async def writes(
         "until": until,
         "limit": limit,
     }
-    return await work.all(Entry, QUERY, params)
+    return await work.all(Entry, QUERIES[axis], params)

@@ -33,10 +33,9 @@ async def same_content(work: Work, scope: str, contents: Iterable[UUID]) -> dict
     return {row["content"]: row["id"] for row in reversed(rows)}
 
 
-async def same_words(work: Work, fact: Fact, model: str) -> list[dict[str, Any]]:
-    """Return other visible facts of the same scope, words and numbers, with their similarity."""
-    params = {"scope": fact.scope, "words": fact.words, "content": fact.content, "id": fact.id, "model": model}
-    return await work.dicts(_SQL["same_words"], params)
+async def same_words(work: Work, docs: Sequence[int], model: str) -> list[dict[str, Any]]:
+    """Return other visible facts of the same scope, words and numbers for each of some, with their similarity."""
+    return await work.dicts(_SQL["same_words"], {"docs": list(docs), "model": model}) if docs else []
 
 
 async def successor(work: Work, id: str) -> str | None:  # noqa: A002

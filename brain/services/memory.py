@@ -111,14 +111,14 @@ async def write_many(work: Work, prepared: Sequence[Prepared]) -> list[Written]:
     fresh = await _fresh(work, cleaned)
     stored = iter(await _add(work, [(each.draft, None) for each in fresh], new_keys=True) if fresh else [])
     chosen = set(map(id, fresh))
-    written = []
-    for each in cleaned:
-        result = Written(next(stored), "created") if id(each) in chosen else await _write_known(work, each)
-        near = (
-            await _near(work, result.fact, each.embedder.model) if result.outcome in ("created", "new_version") else ()
-        )
-        written.append(replace(result, near=near, pending=each.pending))
-    return written
+    written = [
+        Written(next(stored), "created") if id(each) in chosen else await _write_known(work, each) for each in cleaned
+    ]
+    near = await _near(work, written, prepared[0].embedder.model)
+    return [
+        replace(result, near=tuple(near.get(result.fact.doc, ())), pending=each.pending)
+        for each, result in zip(cleaned, written, strict=True)
+    ]
 
 
 def _checked(draft: Draft) -> Draft:
@@ -279,9 +279,12 @@ def _fact(work: Work, draft: Draft, old: Fact | None, supersedes: str) -> Fact:
     )
 
 
-async def _near(work: Work, fact: Fact, model: str) -> tuple[Mapping[str, Any], ...]:
-    return tuple(
-        {"ref": f"{LAYER.name}:{row['id']}", "version": row["version"], "similarity": round(row["similarity"], 4)}
-        for row in await repository.same_words(work, fact, model)
-        if row["similarity"] >= NEAR
-    )
+async def _near(work: Work, written: Sequence[Written], model: str) -> dict[int, list[Mapping[str, Any]]]:
+    """Return, for each new assertion, the visible facts that look very much like it."""
+    new = [each.fact.doc for each in written if each.outcome in ("created", "new_version")]
+    near: dict[int, list[Mapping[str, Any]]] = {}
+    for row in await repository.same_words(work, new, model):
+        if row["similarity"] >= NEAR:
+            twin = {"ref": f"{LAYER.name}:{row['id']}", "version": row["version"]}
+            near.setdefault(row["doc"], []).append(twin | {"similarity": round(row["similarity"], 4)})
+    return near

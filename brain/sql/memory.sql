@@ -10,17 +10,18 @@ WHERE v.namespace = %(namespace)s AND t.content = ANY(%(contents)s) AND v.scope 
 ORDER BY t.doc
 
 -- name: same_words
--- Visible facts with the same words and numbers in the same scope, with the cosine similarity of their texts.
-SELECT t.id, t.version, 1 - (e.embedding <=> o.embedding) AS similarity
-FROM memory_visible v
-JOIN memory t ON t.namespace = v.namespace AND t.doc = v.doc
-JOIN embeddings e ON e.namespace = t.namespace AND e.model = %(model)s AND e.content = t.content
-JOIN embeddings o ON o.namespace = t.namespace AND o.model = %(model)s AND o.content = %(content)s
-WHERE v.namespace = %(namespace)s AND t.words = %(words)s AND v.scope = %(scope)s AND t.id <> %(id)s
-  AND v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)s)
+-- Other visible facts with the same words and numbers in the same scope as each asked one, with their similarity.
+SELECT q.doc, t.id, t.version, 1 - (e.embedding <=> o.embedding) AS similarity
+FROM unnest(%(docs)s::bigint[]) AS q (doc)
+JOIN memory a ON a.namespace = %(namespace)s AND a.doc = q.doc
+JOIN memory t ON t.namespace = %(namespace)s AND t.words = a.words AND t.scope = a.scope AND t.id <> a.id
+JOIN memory_visible v ON v.namespace = %(namespace)s AND v.doc = t.doc
+JOIN embeddings o ON o.namespace = %(namespace)s AND o.model = %(model)s AND o.content = a.content
+JOIN embeddings e ON e.namespace = %(namespace)s AND e.model = %(model)s AND e.content = t.content
+WHERE v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)s)
   AND (v.valid_from IS NULL OR v.valid_from <= %(as_of)s) AND (v.valid_to IS NULL OR v.valid_to > %(as_of)s)
   AND e.embedding IS NOT NULL AND o.embedding IS NOT NULL
-ORDER BY t.doc
+ORDER BY q.doc, t.doc
 
 -- name: newest_by_key
 -- The newest version of each named key, visible or not.
