@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -23,6 +24,7 @@ from psycopg.conninfo import make_conninfo
 from brain import embedded, migrate
 
 IMAGE = "pgvector/pgvector:pg18"
+_FOLDER = "brain-tests-"
 _PREFIX = "brain_test_"
 _numbers = itertools.count(1)
 
@@ -54,13 +56,14 @@ class Run:
 
 def begin(stack: ExitStack) -> Run:
     """Start what the whole run needs; the stack undoes it, also after a worker was killed."""
-    directory = Path(tempfile.mkdtemp(prefix="brain-tests-"))
+    _sweep()
+    directory = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
     stack.callback(shutil.rmtree, directory, ignore_errors=True)
     url = os.environ.get("TEST_DATABASE_URL", "")
     if not url and os.environ.get("TEST_DATABASE") == "docker":
         url = stack.enter_context(_container())
     run = Run(name=directory.name.rpartition("-")[2].lower(), directory=directory, url=url)
-    stack.callback(_drop_databases if url else _stop_abandoned_server, run)
+    stack.callback(_drop_databases, run) if url else stack.callback(_stop_abandoned_server, run.cluster)
     return run
 
 
@@ -133,7 +136,16 @@ def _drop_databases(run: Run) -> None:
             connection.execute(_drop(name))
 
 
-def _stop_abandoned_server(run: Run) -> None:
+def _stop_abandoned_server(directory: Path) -> None:
     """Stop an embedded server whose last process was killed before it could."""
-    if (run.cluster / "cluster" / "postmaster.pid").exists():
-        embedded.open_server(run.cluster).close()
+    if (directory / "cluster" / "postmaster.pid").exists():
+        embedded.open_server(directory).close()
+
+
+def _sweep() -> None:
+    """Remove what earlier runs of this user left behind because they were killed as a whole."""
+    for leftover in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
+        owner = leftover.name.removeprefix(_FOLDER).partition("-")[0]
+        if owner.isdecimal() and not psutil.pid_exists(int(owner)) and os.access(leftover, os.W_OK):
+            _stop_abandoned_server(leftover / "postgres")
+            shutil.rmtree(leftover, ignore_errors=True)
