@@ -11,7 +11,7 @@ from brain.text import ANALYSIS_VERSION
 
 async def check_active(work: Work, embedder: Embedder) -> None:
     """Settle the model at the first fact; raise ConfigurationError when another one, or another analysis, was used."""
-    wanted = repository.Model(embedder.model, embedder.dimensions, ANALYSIS_VERSION)
+    wanted = of(embedder)
     found = await repository.active(work)
     if found is None:
         await repository.register(work, wanted)
@@ -23,7 +23,12 @@ async def matches(work: Work, embedder: Embedder) -> None:
     """Raise ConfigurationError when this brain was indexed with another model or analysis."""
     found = await repository.active(work)
     if found is not None:
-        _compare(found, repository.Model(embedder.model, embedder.dimensions, ANALYSIS_VERSION))
+        _compare(found, of(embedder))
+
+
+def of(embedder: Embedder) -> repository.Model:
+    """Return what a provider writes beside its vectors."""
+    return repository.Model(embedder.model, embedder.dimensions, ANALYSIS_VERSION)
 
 
 def _compare(found: repository.Model, wanted: repository.Model) -> None:
