@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +11,9 @@ from brain.layers import LAYERS, Constraint, Page, Pin
 from brain.render import counted, inline, quoted
 from brain.repository import audit
 from brain.services import constraints, inputs, pins, scopes, threads, wiki
+from brain.services.budget import Budget, Item
 from brain.times import format_instant
 
-_RESERVE = 1_500
-"""Characters kept free for the frame and for saying what was left out."""
 _MOST_CHANGES = 40
 
 _RULES = "Hard rules: the user's own, always in force"
@@ -23,19 +21,6 @@ _PINS = "Where things stand"
 _CORE = "CORE pages"
 _QUIET = "Quiet threads: my picture of these is stale, so ask; silence is no verdict"
 _INDEX = "Wiki index: read a page with read_wiki"
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One whole thing that is shown or left out."""
-
-    text: str
-    data: dict[str, Any]
-
-    @property
-    def size(self) -> int:
-        """Characters in text and structured content together."""
-        return len(self.text) + len(json.dumps(self.data, ensure_ascii=False)) + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +68,9 @@ async def start(work: Work, *, scope: str = "", since: inputs.Instant = None, bu
     instant = inputs.period_start(work, since, field="since")
     if instant is not None:
         sections.append(await _changes(work, where, instant))
-    _fit(sections, budget)
+    spending = Budget(budget)
+    for each in sections:
+        each.kept.extend(spending.fit(each.items))
     return _payload(work, covered, sections)
 
 
@@ -179,16 +166,6 @@ async def _changes(work: Work, where: Sequence[str] | None, since: Any) -> Secti
         )
     more = " (more: get_digest or brain audit)" if len(entries) > _MOST_CHANGES else ""
     return Section("changed_since", f"Changed by others since {format_instant(since)}{more}", "get_history", items)
-
-
-def _fit(sections: Sequence[Section], budget: int) -> None:
-    """Keep whole items in trust order while they fit."""
-    left = budget - _RESERVE
-    for each in sections:
-        for item in each.items:
-            if item.size <= left:
-                each.kept.append(item)
-                left -= item.size
 
 
 def _payload(work: Work, covered: scopes.Covered, sections: Sequence[Section]) -> Payload:

@@ -1,0 +1,40 @@
+"""A budget of characters, spent on whole items: nothing is ever cut in the middle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+RESERVE = 1_500
+"""Characters kept free for the frame of an answer and for saying what was left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One whole thing that is shown or left out."""
+
+    text: str
+    data: dict[str, Any]
+
+    @property
+    def size(self) -> int:
+        """Characters in text and structured content together, as a client counts them."""
+        return len(self.text) + len(json.dumps(self.data, ensure_ascii=False)) + 4
+
+
+class Budget:
+    """What is left to spend."""
+
+    def __init__(self, characters: int, *, reserve: int = RESERVE) -> None:
+        self.left = characters - reserve
+
+    def fit(self, items: Iterable[Item]) -> list[Item]:
+        """Return the items that fit, in order; one that does not fit is passed over for smaller ones after it."""
+        kept = []
+        for item in items:
+            if item.size <= self.left:
+                kept.append(item)
+                self.left -= item.size
+        return kept
