@@ -12,10 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+from brain import embedders
 from brain.caller import Caller, Origin
 from brain.config import Settings, environment_without
 from brain.database import Database, Work
-from brain.embedders import Embedder, from_settings
+from brain.embedders import Embedder
 from brain.names import Scope, parse_scope, slug
 
 T = TypeVar("T")
@@ -48,7 +49,8 @@ class Brain:
         )
 
     async def close(self) -> None:
-        """Let go of the database."""
+        """Let go of the database and the model."""
+        await embedders.close(self.embedder)
         await self.database.close()
 
 
@@ -64,7 +66,7 @@ def open_brain(settings: Settings, *, origin: Origin, client: str = "", project:
         write_scope=settings.write_scope,
         read_only=settings.read_only,
     )
-    return Brain(settings, Database(settings), from_settings(settings), caller)
+    return Brain(settings, Database(settings), embedders.from_settings(settings), caller)
 
 
 def bound_project(settings: Settings, folder: Path) -> Scope:
