@@ -79,7 +79,7 @@ class Log:
         rows = {}
         for key, lines in self.assertions.items():
             known = [each for each in lines if each.known_from <= as_of and each.holds(valid_at)]
-            newest = max(known, key=lambda each: each.known_from, default=None)
+            newest = max(reversed(known), key=lambda each: each.known_from, default=None)  # ties: the later row
             if newest and newest.draft:
                 rows[key] = newest.draft
         return rows
@@ -95,6 +95,7 @@ class Step:
     day: int
     starts: int | None
     lasts: int | None
+    known: int | None
     forget: bool
 
 
@@ -122,11 +123,25 @@ steps = st.builds(
     day=days,
     starts=st.none() | days,
     lasts=st.none() | st.integers(1, 20),
+    known=st.none() | st.none() | st.none() | days,
     forget=st.integers(0, 5).map(lambda number: number == 0),
 )
-queries = st.builds(
+words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)
+unfiltered = st.builds(
     Query,
-    words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+    words=words,
+    scope=st.sampled_from(("all", *SCOPES)),
+    kinds=st.just([]),
+    tags=st.just([]),
+    since=st.none(),
+    until=st.none(),
+    cut=st.integers(0, 100),
+    valid_day=st.none(),
+    strict=st.booleans(),
+)
+filtered = st.builds(
+    Query,
+    words=words,
     scope=st.sampled_from(("all", *SCOPES)),
     kinds=st.just([]) | st.lists(st.sampled_from(KINDS), min_size=1, max_size=2, unique=True),
     tags=st.just([]) | st.just(["red"]),
@@ -136,6 +151,7 @@ queries = st.builds(
     valid_day=st.none() | days,
     strict=st.booleans(),
 )
+queries = unfiltered | filtered
 
 
 def day(number: int | None) -> datetime | None:
@@ -154,8 +170,8 @@ async def store(module_dsn: str) -> AsyncIterator[Database]:
 
 
 async def replay(brain: Brain, history: Sequence[Step]) -> tuple[Log, list[datetime]]:
-    """Write a history; return the log of it and an instant after each step."""
-    log, cuts = Log(), []
+    """Write a history; return the log of it and instants to ask about: some long ago, and one after each step."""
+    log, cuts = Log(), [EPOCH + timedelta(days=number, hours=1) for number in (5, 15, 25)]
     scopes: dict[str, str] = {}
     for step in history:
         if step.forget:
@@ -172,6 +188,7 @@ async def replay(brain: Brain, history: Sequence[Step]) -> tuple[Log, list[datet
                 valid_from=day(step.starts),
                 valid_to=day(step.starts + step.lasts) if step.starts is not None and step.lasts else None,
                 allow_duplicate=True,
+                known_at=day(step.known),
             )
             [written] = await remember(brain, draft)
             if written.outcome != "unchanged":
