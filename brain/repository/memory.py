@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,8 @@ _SQL = {
     name: query.replace("{columns}", versions.select_columns(LAYER)) for name, query in named_queries("memory").items()
 }
 _MOST_TF = 32_767
+_VECTOR_LENGTH = 4_000
+"""With rounding at most 4 064 in 16 000 dimensions, so that no sum of products of two vectors reaches 2^24."""
 
 
 async def newest_by_key(work: Work, keys: Iterable[str]) -> dict[str, Fact]:
@@ -112,8 +115,14 @@ async def add_pending(work: Work, model: str, contents: Iterable[UUID]) -> None:
 
 
 def vector_text(vector: Vector) -> str:
-    """Return a vector in pgvector's input form."""
-    return f"[{','.join(map(repr, vector))}]"
+    """Return a vector in pgvector's input form: whole numbers, of one length for all vectors.
+
+    pgvector adds up in single precision, where whole numbers below 2^24 add up exactly in any order. So a cosine has
+    the same bits in every plan and on every machine, and equal similarities are equal.
+    """
+    norm = math.sqrt(math.fsum(each * each for each in vector))
+    scale = _VECTOR_LENGTH / norm if norm else 1.0
+    return f"[{','.join(str(round(each * scale)) for each in vector)}]"
 
 
 async def by_doc(work: Work, docs: Sequence[int]) -> dict[int, Fact]:
