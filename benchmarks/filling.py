@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,9 +54,14 @@ async def fill(brain: Brain, history: Sequence[Revision]) -> Filled:
             versions[each.key] = versions.get(each.key, 0) + 1
             numbered.append((each, identities[each.key], versions[each.key]))
             if vector is not None:
-                vectors[place] = vector
+                vectors[place] = stored(vector)
         docs += await brain.write(partial(_store, brain=brain, batch=numbered, vectors=embedded))
     return Filled(docs, vectors, time.perf_counter() - began)
+
+
+def stored(vector: Vector) -> Matrix:
+    """Return a vector as the store keeps it, in single precision."""
+    return np.array(json.loads(repository.vector_text(vector)), dtype=np.float32)
 
 
 async def _register(work: Work, scope: str) -> None:

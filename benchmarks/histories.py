@@ -74,10 +74,18 @@ class Author:
         for number in range(count):
             as_of = self._between(START + MONTH, END)
             back = timedelta(days=self._random.uniform(5, 300)) if number % 7 == 0 else timedelta(0)
-            words = self._random.choice(history).text.split()
+            about = self._about(history, as_of)
+            words = about.text.split()
             asked = self._random.sample(words, min(len(words), self._random.randint(2, 5)))
-            scope = self._random.choice(SCOPES) if number % 2 else "all"
+            scope = about.scope if number % 2 else "all"
             yield Asked(" ".join(asked), scope, as_of, as_of - back)
+
+    def _about(self, history: list[Revision], as_of: datetime) -> Revision:
+        """Return a revision to ask about: in most cases one that was known, else any, perhaps of the future."""
+        about = self._random.choice(history)
+        while about.known_from > as_of and self._random.random() < 0.75:
+            about = self._random.choice(history)
+        return about
 
     def _life(self, number: int, count: int) -> list[Revision]:
         """Return the revisions of one key in the order in which they were known."""

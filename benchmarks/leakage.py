@@ -74,9 +74,7 @@ class Case:
 
     def __init__(self, corpus: Corpus, asked: Asked, prepared: search.Prepared) -> None:
         self.corpus, self.asked, self.prepared = corpus, asked, prepared
-        # As the store keeps vectors: in single precision.
-        single = None if prepared.vector is None else np.array(prepared.vector, dtype=np.float32)
-        self.vector = None if single is None else single.astype(np.float64)
+        self.vector = None if prepared.vector is None else filling.stored(prepared.vector).astype(np.float64)
         self.visible = corpus.visible(asked)
         self.evidence = self.scored(self.visible)
 
