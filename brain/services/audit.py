@@ -10,7 +10,10 @@ from brain.repository import audit as repository
 from brain.repository.audit import Entry
 from brain.services import history, inputs, scopes
 
+__all__ = ["MOST", "Entry", "writes"]
+
 MOST = 100_000
+"""Most writes in one answer."""
 
 
 async def writes(
