@@ -174,13 +174,14 @@ def _fold(text: str) -> str:
 
 
 _W: Final = "[lumdcCeEo]"
+# Not possessive: Python before 3.11.5 matches a possessive group wrongly, and nothing here is tried twice anyway.
 _TOKEN: Final = re.compile(
     rf"""
-    (?P<word> (?:(?<![lumdcCeEo.])\.(?=[luo]))?+  {_W}++
-              (?: (?: :// | :: | -> | \+\+ | (?<=d),(?=d) | [-_./\\:@'&+=?\#] ) {_W}++ )*+
+    (?P<word> (?:(?<![lumdcCeEo.])\.(?=[luo]))?  {_W}+
+              (?: (?: :// | :: | -> | \+\+ | (?<=d),(?=d) | [-_./\\:@'&+=?\#] ) {_W}+ )*
               (?: \+\+ | \# )? )
-    | (?P<run> h[hm]*+ | g[gm]*+ | t[tm]*+ | w[wm]*+ | x[xm]*+ | y[ym]*+ )
-    | (?P<emoji> rr | [sf]f?+(?:z[sf]f?+)*+ | r )
+    | (?P<run> h[hm]* | g[gm]* | t[tm]* | w[wm]* | x[xm]* | y[ym]* )
+    | (?P<emoji> rr | [sf]f?(?:z[sf]f?)* | r )
     | (?P<money> \$(?=d) | (?<=d)[$%] )
     """,
     re.VERBOSE,
