@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from brain.errors import InvalidInput
+from brain.names import clean_text
 
 _FORM = "layer:id or layer:id@version, for example pin:work or record:0192f0c1-7d2e-7a51-9d6b-3f1f6f1e2a40@2"
 _REF = re.compile(r"(?P<layer>[a-z]+):(?P<id>.+?)(?:@(?P<version>[1-9][0-9]{0,8}))?", re.DOTALL)
@@ -29,7 +30,7 @@ class Ref:
 
 def parse_ref(text: str, *, field: str) -> Ref:
     """Read a ref; raise InvalidInput naming the field when it has another form."""
-    match = _REF.fullmatch(text.strip()) if len(text) <= 400 else None
+    match = _REF.fullmatch(clean_text(text, field=field, maximum=400).strip())
     if match is None:
         raise InvalidInput(f"{field} must be {_FORM}.", field=field)
     return Ref(match["layer"], match["id"], int(match["version"] or 0))

@@ -55,7 +55,7 @@ async def append(work: Work, facts: Sequence[Fact], *, new_keys: bool = False) -
 
 async def find(work: Work, name: str, *, field: str = "ref") -> Fact | None:
     """Return the newest version of the fact that a ref, an id or a key names, visible or not."""
-    key = name.strip().removeprefix(f"{LAYER.name}:")
+    key = clean_text(name, field=field, maximum=400).strip().removeprefix(f"{LAYER.name}:")
     by_id: Fact | None = await versions.newest(work, LAYER, key)
     if by_id is not None:
         return by_id
@@ -68,8 +68,8 @@ def parse_confidence(value: str | float | Decimal) -> Decimal:
     try:
         number = Decimal(str(value)).quantize(Decimal("0.001"))
     except InvalidOperation:
-        number = Decimal(-1)
-    if not 0 <= number <= 1:
+        number = Decimal("NaN")
+    if not number.is_finite() or not 0 <= number <= 1:
         raise InvalidInput("confidence must be a number from 0 to 1.", field="confidence")
     return number
 

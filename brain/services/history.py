@@ -8,7 +8,6 @@ from typing import Any
 from brain.database import Work
 from brain.errors import NotFound
 from brain.layers import Assertion, Layer, layer_named
-from brain.names import slug
 from brain.refs import Ref, parse_ref
 from brain.repository import versions, visibility
 from brain.repository.versions import Stamped
@@ -69,12 +68,7 @@ async def resolve(work: Work, name: str) -> Ref:
     layer, _, rest = text.partition(":")
     if layer == "memory" or not rest:
         return await _fact(work, text)
-    ref = parse_ref(text, field="ref")
-    if ref.layer in ("wiki", "thread"):
-        return Ref(ref.layer, slug(ref.id, field="ref"), ref.version)
-    if ref.layer == "pin":
-        return Ref(ref.layer, ref.id.removeprefix("lane:"), ref.version)
-    return ref
+    return inputs.in_normal_form(parse_ref(text, field="ref"), field="ref")
 
 
 async def _fact(work: Work, text: str) -> Ref:

@@ -13,7 +13,7 @@ from brain.caller import weakest
 from brain.database import Work
 from brain.errors import Conflict, InvalidInput, NotFound, Refused
 from brain.layers import Layer, Version, layer_named
-from brain.names import clean_key, clean_text
+from brain.names import clean_key, clean_text, slug
 from brain.refs import Ref, parse_ref
 from brain.repository import versions
 
@@ -155,6 +155,7 @@ def quote(said: str, *, field: str, what: str) -> str:
 async def visible_row(work: Work, ref: Ref, *, field: str) -> Version:
     """Return the row that a ref names, at its version if it names one; raise NotFound when it is not visible."""
     layer = readable_layer(ref, field=field)
+    ref = in_normal_form(ref, field=field)
     if ref.version:
         rows = [each.row for each in await versions.history(work, layer, ref.id) if each.row.version == ref.version]
         row = rows[0] if rows else None
@@ -163,6 +164,15 @@ async def visible_row(work: Work, ref: Ref, *, field: str) -> Version:
     if row is None:
         raise NotFound(f"{field} {ref} names nothing that is visible at that instant.", field=field)
     return row
+
+
+def in_normal_form(ref: Ref, *, field: str) -> Ref:
+    """Return a ref whose name is written as it is stored: `wiki:Marlow & Finch` is `wiki:marlow-finch`."""
+    if ref.layer in ("wiki", "thread"):
+        return Ref(ref.layer, slug(ref.id, field=field), ref.version)
+    if ref.layer == "pin":
+        return Ref(ref.layer, ref.id.removeprefix("lane:"), ref.version)
+    return ref
 
 
 def readable_layer(ref: Ref, *, field: str) -> Layer:

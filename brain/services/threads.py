@@ -52,7 +52,7 @@ async def touch(
     identity = slug(clean_key(key, field="key"), field="key")
     quoted = clean_text(said, field="said", maximum=2_000)
     cleaned_note = clean_text(note, field="note", maximum=4_000)
-    cleaned_title = clean_text(title, field="title", maximum=200)
+    cleaned_title = clean_text(title, field="title", maximum=200).strip()
     current: Thread | None = await versions.get(work, LAYER, identity)
     wanted = (
         inputs.choice(status, STATUSES, field="status") if status.strip() else (current.status if current else "open")
@@ -61,7 +61,7 @@ async def touch(
         raise InvalidInput("cadence_days must be a whole number from 1 to 3660.", field="cadence_days")
     if current is None:
         where = await scopes.for_writing(work, scope)
-        if not cleaned_title.strip():
+        if not cleaned_title:
             raise InvalidInput("title must name the open loop when a thread is new.", field="title")
         if wanted != "open":
             inputs.quote(quoted, field="said", what=f"a thread starts as {wanted} only on their word")

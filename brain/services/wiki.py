@@ -20,23 +20,36 @@ _MONTHS = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     "|nov(?:ember)?|dec(?:ember)?"
 )
+_YEAR = r"(?:19|20|21)\d\d"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+# A version (3.11.12), an address (10.0.0.12), a number (27001) and a verb (step 1 may fail) are no dates.
 _DATE = re.compile(
-    rf"(?:19|20|21)\d\d[-/._ ]?(?:0[1-9]|1[0-2])(?:[-/._ ]?[0-3]\d)?(?!\d)"
-    rf"|\b[0-3]?\d[./][01]?\d[./](?:19|20|21)?\d\d\b"
-    rf"|\b(?:{_MONTHS})\.? (?:[0-3]?\d(?:st|nd|rd|th)?,? )?(?:19|20|21)\d\d\b"
-    rf"|\b[0-3]?\d(?:st|nd|rd|th)?\.? (?:{_MONTHS})\.?(?: (?:19|20|21)\d\d)?\b"
-    rf"|\b(?:week|kw|cw|w)[- ]?[0-5]\d\b",
+    rf"(?<![\d.]){_YEAR}[-/._ ]?(?:0[1-9]|1[0-2])(?:[-/._ ]?[0-3]\d)?(?![\d.])"
+    rf"|(?<![\d.])[0-3]?\d([./])[01]?\d\1{_YEAR}(?![\d.])"
+    rf"|(?<![\d./])[01]?\d/[0-3]?\d/\d\d(?![\d./])|(?<![\d./])[0-3]?\d/[01]?\d/\d\d(?![\d./])"
+    rf"|(?<![\d.])[0-3]\d\.0[1-9]\.\d\d(?![\d.])"
+    rf"|\b(?:{_MONTHS})\.? (?:{_DAY}(?:st|nd|rd|th)?,? )?{_YEAR}\b"
+    rf"|\b(?:{_MONTHS})\.? {_DAY}(?:st|nd|rd|th)?(?![\w.])"
+    rf"|\b{_DAY}(?:st|nd|rd|th)?\.? (?:of )?(?:(?!may)(?:{_MONTHS})\b|may\b(?! [a-z]))"
+    rf"|\b(?:week|kw|cw) ?[0-5]\d\b|\b{_YEAR}[- ]?w[0-5]\d\b",
     re.IGNORECASE,
 )
+# What is written again and again: a log is refused, a thing that has one (Log Analytics, Audit log) is an entity.
+_KEPT = "log|diary|journal|snapshot|minutes|notes|updates?|summary|digest"
 _LOG = re.compile(
-    r"\b(?:change ?-?log|log|diary|journal|snapshot|minutes|stand-?up|daily|weekly|update history|history of changes"
-    r"|session notes?|meeting notes?)\b",
-    re.IGNORECASE,
+    rf"(?:the |my |our )?(?:{_KEPT}|daily|weekly|monthly)"
+    rf"|(?!.*\b(?:audit|event|transaction|access|error|server|query|binary|write-ahead)\b).*\b(?:log|diary|snapshot)"
+    rf"|.*\bchange[ -]?log\b.*"
+    rf"|.*\b(?:work|dev|project|research|personal|session) journal"
+    rf"|.*\b(?:daily|weekly|monthly|session|meeting|board|stand-?up) (?:{_KEPT})\b.*"
+    rf"|(?:log|diary|journal|minutes) of\b.*"
+    rf"|.*\b(?:update history|history of (?:changes|updates))\b.*",
+    re.IGNORECASE | re.DOTALL,
 )
-_HEADING = re.compile(
-    r"^(?: {0,3}#{1,6}[ \t]+(?P<atx>.+?)[ \t#]*|(?P<setext>[^\n]+)\n {0,3}(?:=+|-{3,})[ \t]*)$", re.MULTILINE
-)
-_FENCE = re.compile(r"^ {0,3}(?P<mark>```+|~~~+).*?(?:^ {0,3}(?P=mark)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_HEADING = re.compile(r"^(?: {0,3}#{1,6}[ \t]+(?P<atx>.+)|(?P<setext>[^\n]+)\n {0,3}(?:=+|-{3,})[ \t]*$)", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(?P<mark>`{3,}|~{3,}).*?(?:^ {0,3}(?P=mark)[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_DECORATION = " \t#*_~`:.!"
 
 
 async def write(
@@ -60,8 +73,7 @@ async def write(
     identity = slug(name, field="page")
     _refuse_snapshot(name, "page", "name")
     text = clean_text(body, field="body", minimum=1, maximum=60_000)
-    for heading in headings(text):
-        _refuse_snapshot(heading, "body", "heading")
+    check_headings(text)
     cleaned_summary = clean_text(summary, field="summary", maximum=300)
     current: Page | None = await versions.get(work, LAYER, identity)
     where = await _scope(work, current, scope)
@@ -108,20 +120,31 @@ async def index(work: Work, where: list[str] | None, *, core: bool | None = None
     return await versions.listing(work, LAYER, scopes=where, condition=condition, params={"core": core}, order="t.id")
 
 
+def check_headings(body: str) -> None:
+    """Raise Refused when a heading makes the page a dated snapshot or a log."""
+    for heading in headings(body):
+        _refuse_snapshot(heading, "body", "heading")
+
+
 def headings(body: str) -> list[str]:
     """Return the Markdown headings of a body, those inside code fences left out."""
-    outside = _FENCE.sub("", body)
-    return [(match["atx"] or match["setext"] or "").strip() for match in _HEADING.finditer(outside)]
+    outside = _FENCE.sub("", _FRONT_MATTER.sub("", body, count=1))
+    return [(match["atx"] or match["setext"]).rstrip("# \t").strip() for match in _HEADING.finditer(outside)]
 
 
 def _refuse_snapshot(text: str, field: str, what: str) -> None:
-    kind = "a dated snapshot" if _DATE.search(text) else "a log" if _LOG.search(text) else ""
+    kind = "a dated snapshot" if _DATE.search(_spaced(text)) else "a log" if _LOG.fullmatch(_spaced(text)) else ""
     if kind:
         raise Refused(
             f"{field}: this {what} makes the page {kind}; a page is one compiled text that is rewritten in place.",
             hint="Write dated facts with write_memory, figures with log_record, and keep the page as it stands now.",
             field=field,
         )
+
+
+def _spaced(text: str) -> str:
+    """Return a name without its decoration and with single spaces, as the patterns read it."""
+    return " ".join(text.strip(_DECORATION).split())
 
 
 async def _scope(work: Work, current: Page | None, scope: str) -> str:
