@@ -40,7 +40,7 @@ def unpack(cursor: str, *readers: Callable[[Any], Any]) -> Cursor:
         as_of, *position = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         words = [reader(word) for reader, word in zip(readers, position, strict=True)]
         return Cursor(instant(as_of), words)
-    except (ValueError, TypeError, AttributeError, binascii.Error, InvalidInput):
+    except (ValueError, TypeError, AttributeError, RecursionError, binascii.Error, InvalidInput):
         raise InvalidInput(
             "cursor must be the cursor of an earlier answer to the same question.", field="cursor"
         ) from None
