@@ -31,6 +31,12 @@ class Answer:
         """SHA-256 of both, byte for byte as they came."""
         return hashlib.sha256(f"{self.text}\0{json.dumps(self.data, ensure_ascii=False)}".encode()).hexdigest()
 
+    def first(self, section: str) -> Mapping[str, Any]:
+        """Return the first item of a list; raise Unexpected when the list is empty."""
+        if not self.data[section]:
+            raise Unexpected(f"the answer has no {section}.")
+        return dict(self.data[section][0])
+
     def row(self, section: str, ref: str) -> Mapping[str, Any]:
         """Return an item of a session start by its ref; raise Unexpected when it is not there."""
         for item in self.data[section]:

@@ -72,7 +72,7 @@ async def search_hits(talk: Conversation) -> None:
     talk.screen.user("Which file format was it for the Lantern Bay forecast?")
     found = await talk.call("read_memory", query="Lantern Bay forecast file format", limit=1, most=20)
     talk.expect(found.data["reason"] == "matched", "the search matched")
-    hit = found.data["hits"][0]
+    hit = found.first("hits")
     talk.expect(hit["key"] == "tidewater-format", "the fact about the format comes first")
     talk.expect(hit["lexical"]["rank"] == 1 and hit["vector"]["rank"] == 1, "both legs rank it first")
     talk.expect(hit["coverage"] == 1, "it contains every word of the query")
@@ -109,10 +109,10 @@ async def record_beats_memory(talk: Conversation) -> None:
     """Weigh an invoice against an estimate and the model's own recall."""
     talk.screen.user("How much was invoice LB-07?")
     booked = await talk.call("read_records", kind="invoice", title="LB-07", most=8, around="kind: invoice")
-    record = booked.data["records"][0]
+    record = booked.first("records")
     talk.expect((record["value"], record["unit"]) == ("4800.00", "EUR"), "the record holds the exact amount")
     noted = await talk.call("read_memory", query="invoice LB-07 expected", limit=1, most=3)
-    memory = noted.data["hits"][0]
+    memory = noted.first("hits")
     talk.expect(memory["key"] == "tidewater-estimate", "the memory is the estimate")
     verdict = await talk.call(
         "weigh_claims",
@@ -131,7 +131,7 @@ async def memory_contests_pin(talk: Conversation) -> None:
     talk.screen.user("When is the final forecast due?")
     on = talk.calendar
     noted = await talk.call("read_memory", query="final delivery Tobias Wren asked", limit=1, most=3, keep="moved")
-    memory = noted.data["hits"][0]
+    memory = noted.first("hits")
     talk.expect(memory["key"] == "tidewater-delivery", "the memory is about the delivery")
     verdict = await talk.call(
         "weigh_claims",

@@ -118,7 +118,10 @@ async def _walk(screen: Screen, namespace: str, calendar: Calendar) -> list[int]
         for number, step in enumerate(STEPS, 1):
             before = talk.checks
             screen.heading(f"{number}  {step.title}")
-            await step.run(talk)
+            try:
+                await step.run(talk)
+            except LookupError as error:
+                raise Unexpected(f"an answer in this step lacks {error}.") from error
             passed.append(talk.checks - before)
             screen.shows(step.shows, passed[-1])
     return passed
@@ -141,7 +144,7 @@ def _farewell(screen: Screen, namespace: str) -> None:
     script = _script()
     screen.say("")
     screen.say("Look around in it; nothing was deleted, and your own brain was not touched:")
-    screen.line(f"{script} --namespace {namespace} session")
+    screen.line(f"{script} --namespace {namespace} session --project {PROJECT.removeprefix('project:')}")
     screen.say("Connect Claude Code to your own brain:")
     screen.line(f"claude mcp add brain -- {script} serve")
 
@@ -155,7 +158,9 @@ def _script() -> str:
 def _first(failures: BaseExceptionGroup[BaseException]) -> str:
     """Return the message of the first failure in a group."""
     failure = failures.exceptions[0]
-    return _first(failure) if isinstance(failure, BaseExceptionGroup) else str(failure)
+    if isinstance(failure, BaseExceptionGroup):
+        return _first(failure)
+    return f"{failure} {failure.hint}".rstrip() if isinstance(failure, BrainError) else str(failure)
 
 
 if __name__ == "__main__":
