@@ -86,7 +86,7 @@ def open_brain(settings: Settings) -> Brain:
 async def tidy(brain: Brain) -> str:
     """Do at once what autovacuum does within a minute of a bulk load; return the version of the server."""
     async with await psycopg.AsyncConnection.connect(await brain.database.owner_dsn(), autocommit=True) as connection:
-        await connection.execute("VACUUM ANALYZE")
+        await connection.execute("VACUUM ANALYZE memory, memory_visible, postings, embeddings")
         return str(connection.info.parameter_status("server_version") or "")
 
 

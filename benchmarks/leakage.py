@@ -109,10 +109,8 @@ async def compare(brain: Brain, corpus: Corpus, questions: Sequence[Asked]) -> R
     latest = {scope: corpus.latest(scope) for scope in ("all", *histories.SCOPES)}
     every = {scope: corpus.known(scope) for scope in ("all", *histories.SCOPES)}
     for asked in questions:
-        prepared = await search.prepare(
-            brain.embedder,
-            search.Question(query=asked.text, scope=asked.scope, valid_at=asked.valid_at, limit=TOP),
-        )
+        question = search.Question(query=asked.text, scope=asked.scope, valid_at=asked.valid_at, limit=TOP)
+        prepared = await search.prepare(brain.embedder, question)
         case = Case(corpus, asked, prepared)
         right = case.top(case.evidence)
         for leg in LEGS:
@@ -141,7 +139,7 @@ async def _ours(brain: Brain, case: Case, report: Report) -> Top:
     }
     right = {"words": case.evidence.words, "meaning": case.evidence.meaning, "fused": case.fused(case.evidence)}
     for leg, hits in found.items():
-        errors = (abs(score - right[leg].get(doc, float("inf"))) for doc, score in hits)
+        errors = (abs(score - right[leg].get(doc, 0.0)) for doc, score in hits)
         report.score_error[leg] = max(report.score_error[leg], *errors, 0.0)
     return {leg: [doc for doc, _ in hits] for leg, hits in found.items()}
 
