@@ -15,8 +15,8 @@ from brain.refs import parse_ref
 from brain.repository import memory as repository
 from brain.repository import records as record_repository
 from brain.repository import versions
-from brain.repository.visibility import open_rectangles
-from brain.services import facts, inputs
+from brain.repository.visibility import closed_at, open_rectangles
+from brain.services import facts, inputs, models
 
 FACT = LAYERS["memory"]
 RECORD = LAYERS["record"]
@@ -90,6 +90,7 @@ async def amend(
     vector is that of the text after the change, made before the transaction; pending says that the model could not be
     asked. Raises Conflict with the current content when the fact stands at another version.
     """
+    await models.check_active(work, embedder)
     newest = await facts.find(work, name)
     current: Fact | None = await _asserted(work, newest) if newest else None
     if newest is None or current is None:
@@ -155,24 +156,31 @@ async def forget(
 
 
 async def restore(work: Work, *, name: str, reason: str = "") -> Assertion:
-    """Undo the newest tombstone of a fact or record by a new version over the same period."""
+    """Undo the newest tombstone of a fact or record: whatever it hid is asserted again, in that period.
+
+    That is a new version for each assertion that was visible there; the last of them is returned.
+    """
     layer, newest = await _named(work, name)
     if not newest.tombstone:
         raise Refused("ref was not forgotten; there is nothing to restore.", field="ref")
-    before: list[Any] = [each.row for each in await versions.history(work, layer, newest.id)]
-    hidden = next((row for row in reversed(before) if not row.tombstone), None)
-    if hidden is None:
-        raise NotFound("ref has no version that could be restored.", field="ref")
     work.caller.check_may_write(parse_scope(newest.scope, field="scope"))
-    restored: Any = replace(
-        hidden,
-        version=newest.version + 1,
-        reason=clean_text(reason, field="reason", maximum=2_000) or "restored",
-        valid_from=_later(hidden.valid_from, newest.valid_from),
-        valid_to=_earlier(hidden.valid_to, newest.valid_to),
-        **inputs.stamp(work),
-    )
-    return await _store(work, layer, restored)
+    cleaned = clean_text(reason, field="reason", maximum=2_000) or "restored"
+    log: list[Any] = [each.row for each in await versions.history(work, layer, newest.id)]
+    by_doc = {row.doc: row for row in log}
+    restored: Assertion | None = None
+    for number, piece in enumerate(await closed_at(work, layer, newest.id, newest.known_from), 1):
+        again = replace(
+            by_doc[piece.doc],
+            version=newest.version + number,
+            reason=cleaned,
+            valid_from=_later(piece.valid.start, newest.valid_from),
+            valid_to=_earlier(piece.valid.end, newest.valid_to),
+            **inputs.stamp(work),
+        )
+        restored = await _store(work, layer, again)
+    if restored is None:
+        raise NotFound("ref has no version that could be restored.", field="ref")
+    return restored
 
 
 async def text_after(work: Work, name: str, change: Amendment) -> str:
