@@ -93,7 +93,7 @@ class Lexical:
     weights: Weights
     hits: list[LexicalHit] = field(default_factory=list)
     candidates: int = 0
-    """Rows that contain at least one essential term."""
+    """Rows that contain an essential term; when no row covers enough, rows that contain any term."""
     best_below: float = 0.0
     """The greatest coverage among those that do not cover enough."""
 
@@ -175,14 +175,17 @@ async def _in_prefix(work: Work, asked: dict[str, Any], prefix: _Prefix) -> Lexi
         "hidden_length": prefix.length,
         "last": prefix.last,
     }
-    found = await work.dicts(_SQL["prefix_weights"], {**asked, **hidden})
-    weights = _weights(found[0]["rows"], found[0]["terms"], *_columns(found, "term", "df", "idf", "essential"))
+    counted = await work.dicts(_SQL["prefix_weights"], {**asked, **hidden})
+    columns = _columns(counted, "term", "df", "idf", "essential")
+    weights = _weights(counted[0]["rows"], counted[0]["terms"], *columns)
     if not weights.rows:
         return Lexical(weights)
-    rows = await work.dicts(
-        _SQL["prefix_lexical"], {**asked, **hidden, **_weighted(weights), "scanned": _scanned(weights)}
-    )
-    return _lexical(weights, rows)
+    given = {**asked, **hidden, **_weighted(weights)}
+    found = _lexical(weights, await work.dicts(_SQL["prefix_lexical"], {**given, "scanned": _scanned(weights)}))
+    if found.hits:
+        return found
+    every = [True] * len(weights.terms)
+    return _lexical(weights, await work.dicts(_SQL["prefix_lexical"], {**given, "essential": every, "scanned": every}))
 
 
 async def _over_visible(work: Work, visible: Visible, asked: dict[str, Any]) -> Lexical:

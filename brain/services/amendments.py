@@ -68,7 +68,7 @@ async def end_at_successor(work: Work, old: Fact, new: Fact) -> Fact:
         reason=f"superseded by memory:{new.id}",
         valid_from=new.valid_from,
         valid_to=None,
-        **inputs.stamp(work, said=new.said),
+        **inputs.stamp(work, said=new.said, known_at=new.known_from if new.known_from < new.recorded_at else None),
     )
     [stored] = await facts.append(work, [ended])
     return stored

@@ -222,9 +222,11 @@ CROSS JOIN (
     FROM weight
 ) w
 CROSS JOIN (
-    SELECT count(*) FILTER (WHERE essential) AS candidates,
-        max(covered / total) FILTER (WHERE essential AND covered < %(floor)s * total) AS best_below
-    FROM scored
+    SELECT count(*) FILTER (WHERE s.essential OR NOT p.found) AS candidates,
+        max(s.covered / s.total) FILTER (
+            WHERE (s.essential OR NOT p.found) AND s.covered < %(floor)s * s.total
+        ) AS best_below
+    FROM scored s CROSS JOIN (SELECT EXISTS (SELECT FROM passing) AS found) p
 ) b
 LEFT JOIN passing s ON true
 ORDER BY s.score DESC, s.doc
