@@ -56,13 +56,14 @@ async def open_rectangles(work: Work, layer: Layer, id: str) -> list[Rectangle]:
     return [_rectangle(row) for row in await work.dicts(query, {"id": id})]
 
 
-async def closed_at(work: Work, layer: Layer, id: str, at: datetime) -> list[int]:  # noqa: A002
-    """Return the documents of a key that were visible somewhere until an instant."""
+async def closed_at(work: Work, layer: Layer, id: str, at: datetime) -> list[Rectangle]:  # noqa: A002
+    """Return the rectangles of a key that an assertion known from an instant closed, earliest validity first."""
     query = (
-        f"SELECT doc FROM {layer.table}_visible WHERE namespace = %(namespace)s AND id = %(id)s"
-        " AND known_to = %(at)s AND known_from < known_to"
+        f"SELECT doc, known_from, known_to, valid_from, valid_to FROM {layer.table}_visible"
+        " WHERE namespace = %(namespace)s AND id = %(id)s AND known_to = %(at)s AND known_from < known_to"
+        " ORDER BY valid_from NULLS FIRST"
     )
-    return await work.values(query, {"id": id, "at": at})
+    return [_rectangle(row) for row in await work.dicts(query, {"id": id, "at": at})]
 
 
 async def mismatched_keys(work: Work, layer: Layer) -> list[str]:

@@ -57,8 +57,8 @@ async def _hid(work: Work, layer: Layer, found: list[Stamped]) -> dict[int, list
     hid: dict[int, list[int]] = {}
     for each in found:
         if isinstance(each.row, Assertion) and each.row.tombstone:
-            docs = await visibility.closed_at(work, layer, each.row.id, each.row.known_from)
-            hid[each.row.version] = sorted({by_doc[doc] for doc in docs if doc in by_doc})
+            closed = await visibility.closed_at(work, layer, each.row.id, each.row.known_from)
+            hid[each.row.version] = sorted({by_doc[piece.doc] for piece in closed if piece.doc in by_doc})
     return hid
 
 

@@ -242,9 +242,14 @@ async def _add(
 
 
 def _fact(work: Work, draft: Draft, old: Fact | None, supersedes: str) -> Fact:
-    """Return the assertion that a draft makes. Without a validity it holds from its event, at the latest from now."""
+    """Return the assertion that a draft makes. Without a validity it holds from its event, at the latest from now.
+
+    What was said before keeps the date of its event: writing an old fact again does not make it newer.
+    """
     stamp = inputs.stamp(work, said=draft.said, known_at=draft.known_at)
-    occurred = draft.occurred or stamp["known_from"]
+    content = content_of(draft.title, draft.text)
+    repeated = old.occurred if old is not None and old.content == content else None
+    occurred = draft.occurred or repeated or stamp["known_from"]
     starts = draft.valid_from or min(occurred, stamp["known_from"])
     inputs.interval(starts, draft.valid_to)  # type: ignore[arg-type]
     identity = old.id if old else new_id(stamp["known_from"])
@@ -270,7 +275,7 @@ def _fact(work: Work, draft: Draft, old: Fact | None, supersedes: str) -> Fact:
         occurred=occurred,  # type: ignore[arg-type]
         valid_from=starts,  # type: ignore[arg-type]
         valid_to=draft.valid_to,  # type: ignore[arg-type]
-        content=content_of(draft.title, draft.text),
+        content=content,
         words=words_of(draft.title, draft.text, work.language),
         length=0,
         docs_before=0,

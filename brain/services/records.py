@@ -60,6 +60,8 @@ async def log(
         "title_key": fold(cleaned_title),
         "day": times.parse_day(date, field="date"),
     }
+    if not identity["title_key"]:
+        raise InvalidInput("title must not be empty.", field="title")
     amount = parse_value(value)
     content: dict[str, Any] = {
         "title": cleaned_title,
