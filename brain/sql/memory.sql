@@ -11,17 +11,32 @@ ORDER BY t.doc
 
 -- name: same_words
 -- Other visible facts with the same words and numbers in the same scope as each asked one, with their similarity.
-SELECT q.doc, t.id, t.version, 1 - (e.embedding <=> o.embedding) AS similarity
-FROM unnest(%(docs)s::bigint[]) AS q (doc)
-JOIN memory a ON a.namespace = %(namespace)s AND a.doc = q.doc
-JOIN memory t ON t.namespace = %(namespace)s AND t.words = a.words AND t.scope = a.scope AND t.id <> a.id
-JOIN memory_visible v ON v.namespace = %(namespace)s AND v.doc = t.doc
-JOIN embeddings o ON o.namespace = %(namespace)s AND o.model = %(model)s AND o.content = a.content
-JOIN embeddings e ON e.namespace = %(namespace)s AND e.model = %(model)s AND e.content = t.content
+-- Facts that share their words are few, and are sought before anything is joined: a batch has just been written, so
+-- that no statistics keep the planner from comparing every fact with every other.
+WITH alike AS MATERIALIZED (
+    SELECT t.doc, t.id, t.version, t.content, t.words, t.scope, count(*) OVER (PARTITION BY t.words, t.scope) AS facts
+    FROM memory t
+    WHERE t.namespace = %(namespace)s AND t.words = ANY(ARRAY(
+        SELECT a.words FROM memory a WHERE a.namespace = %(namespace)s AND a.doc = ANY(%(docs)s)
+    ))
+),
+shared AS MATERIALIZED (
+    SELECT a.*, a.doc = ANY(%(docs)s) AS asked FROM alike a WHERE a.facts > 1
+),
+pair AS MATERIALIZED (
+    SELECT q.doc AS asked, q.content AS asked_content, t.doc, t.id, t.version, t.content
+    FROM shared q JOIN shared t ON t.words = q.words AND t.scope = q.scope AND t.id <> q.id
+    WHERE q.asked
+)
+SELECT p.asked AS doc, p.id, p.version, 1 - (e.embedding <=> o.embedding) AS similarity
+FROM pair p
+JOIN memory_visible v ON v.namespace = %(namespace)s AND v.doc = p.doc
+JOIN embeddings o ON o.namespace = %(namespace)s AND o.model = %(model)s AND o.content = p.asked_content
+JOIN embeddings e ON e.namespace = %(namespace)s AND e.model = %(model)s AND e.content = p.content
 WHERE v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)s)
   AND (v.valid_from IS NULL OR v.valid_from <= %(as_of)s) AND (v.valid_to IS NULL OR v.valid_to > %(as_of)s)
   AND e.embedding IS NOT NULL AND o.embedding IS NOT NULL
-ORDER BY q.doc, t.doc
+ORDER BY p.asked, p.doc
 
 -- name: newest_by_key
 -- The newest version of each named key, visible or not.
