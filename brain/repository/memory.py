@@ -25,7 +25,7 @@ _VECTOR_LENGTH = 4_000
 
 
 async def newest_by_key(work: Work, keys: Iterable[str]) -> dict[str, Fact]:
-    """Return the newest version of each key that exists, visible or not."""
+    """Return the newest version of each key that was known by as_of, visible or not."""
     found = await work.all(Fact, _SQL["newest_by_key"], {"keys": list(keys)})
     return {fact.key: fact for fact in found}
 

@@ -116,10 +116,10 @@ async def history(work: Work, layer: Layer, id: str) -> list[Stamped]:  # noqa: 
 
 
 async def newest(work: Work, layer: Layer, id: str) -> Any | None:  # noqa: A002
-    """Return the version of a row with the highest number, visible or not, or None."""
+    """Return the version of a row with the highest number that was known by as_of, visible or not, or None."""
     query = (
-        f"SELECT {select_columns(layer)} FROM {layer.table} t"
-        " WHERE t.namespace = %(namespace)s AND t.id = %(id)s ORDER BY t.version DESC LIMIT 1"
+        f"SELECT {select_columns(layer)} FROM {layer.table} t WHERE t.namespace = %(namespace)s AND t.id = %(id)s"
+        " AND t.known_from <= %(as_of)s ORDER BY t.version DESC LIMIT 1"
     )
     return await work.one(layer.row, query, {"id": id})
 

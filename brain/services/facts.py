@@ -54,7 +54,7 @@ async def append(work: Work, facts: Sequence[Fact], *, new_keys: bool = False) -
 
 
 async def find(work: Work, name: str, *, field: str = "ref") -> Fact | None:
-    """Return the newest version of the fact that a ref, an id or a key names, visible or not."""
+    """Return the newest version, visible or not, of the fact that a ref, an id or a key names as of the instant."""
     key = clean_text(name, field=field, maximum=400).strip().removeprefix(f"{LAYER.name}:")
     by_id: Fact | None = await versions.newest(work, LAYER, key)
     if by_id is not None:

@@ -39,10 +39,10 @@ WHERE v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)
 ORDER BY p.asked, p.doc
 
 -- name: newest_by_key
--- The newest version of each named key, visible or not.
+-- The newest version of each named key that was known, visible or not.
 SELECT DISTINCT ON (t.key) {columns}
 FROM memory t
-WHERE t.namespace = %(namespace)s AND t.key = ANY(%(keys)s)
+WHERE t.namespace = %(namespace)s AND t.key = ANY(%(keys)s) AND t.known_from <= %(as_of)s
 ORDER BY t.key, t.version DESC
 
 -- name: successor
