@@ -58,6 +58,7 @@ async def measure(settings: Settings, sizes: Sequence[int], questions: int, seed
         try:
             author = Author(seed)
             history = author.history(size // REVISIONS_A_KEY, size)
+            common.note(f"Loading {size} revisions ...")
             filled = await filling.fill(brain, history)
             server, embedder = await common.tidy(brain), brain.embedder
             found[size] = await compare(brain, list(author.questions(history, questions)))

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import secrets
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -116,6 +117,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     if not console.is_terminal:
         console = Console(width=_PLAIN_WIDTH)
     console.print(drawn)
+
+
+def note(message: str) -> None:
+    """Say what takes a while, beside the results."""
+    print(message, file=sys.stderr, flush=True)
 
 
 def percent(share: float | None) -> str:

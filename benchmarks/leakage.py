@@ -155,9 +155,11 @@ async def measure(settings: Settings, sizes: Sequence[tuple[int, int]], question
             await filling.fill(other, Author(seed + 1).history(SMALL[0], SMALL[1]))
             author = Author(seed)
             history = author.history(keys, revisions)
+            common.note(f"Loading {revisions} revisions of {keys} keys ...")
             filled = await filling.fill(brain, history)
             server, embedder = await common.tidy(brain), brain.embedder
             corpus = Corpus(history, filled)
+            common.note(f"Loaded in {filled.seconds:.0f} s; asking {questions} questions ...")
             reports[revisions] = await compare(brain, corpus, list(author.questions(history, questions)))
             loads[revisions] = {"seconds": round(filled.seconds, 1), "per_second": round(revisions / filled.seconds, 1)}
         finally:

@@ -208,6 +208,7 @@ async def measure(settings: Settings, corpus: Sequence[Conversation], limit: int
         loaded = await load(brain, corpus)
         server = await common.tidy(brain)
         questions, tally = chosen(corpus, limit), Tally({}, [], [])
+        common.note(f"Loaded {loaded.rows} turns in {loaded.seconds:.0f} s; asking {len(questions)} questions ...")
         for question in questions:
             await ask(brain, loaded, question, tally)
             if len(corpus) > 1:
