@@ -108,6 +108,8 @@ class Database:
         self._opening = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._server: embedded.Server | None = None
+        self._given_out: dict[str, datetime] = {}
+        """For each namespace the newest instant that a read of this process called now."""
 
     async def read(
         self, caller: Caller, job: Callable[[Work], Awaitable[T]], *, as_of: datetime | str | None = None
@@ -176,10 +178,13 @@ class Database:
                 start = await self._begin_read(connection, caller, wanted)
                 if wanted > start["instant"]:
                     raise InvalidInput("as_of must not lie in the future.", field="as_of")
+            if not isinstance(wanted, datetime):
+                wanted = start["instant"]
+                self._given_out[caller.namespace] = max(wanted, self._given_out.get(caller.namespace, wanted))
             work = Work(
                 connection=connection,
                 caller=caller,
-                as_of=wanted if isinstance(wanted, datetime) else start["instant"],
+                as_of=wanted,
                 zone=zone,
                 language=start["language"] or self._settings.language,
             )
@@ -201,10 +206,14 @@ class Database:
             )
             start = await cursor.fetchone()
             assert start is not None  # noqa: S101 - the function returns exactly one row
+            instant: datetime = start["instant"]
+            if caller.namespace in self._given_out:
+                # The clock may have stepped back since a read, and what that read saw must stay what it was.
+                instant = max(instant, self._given_out[caller.namespace] + _MICROSECOND)
             work = Work(
                 connection=connection,
                 caller=caller,
-                as_of=start["instant"],
+                as_of=instant,
                 zone=times.zone(start["time_zone"]),
                 language=start["language"],
                 created=start["created"],
@@ -247,13 +256,29 @@ class Database:
             except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected) as error:
                 if last:
                     raise translated(error) from error
+            except PoolTimeout as error:
+                await self._explain(error, revive=number == 0)
             except psycopg.OperationalError as error:
                 if last or number >= connection_errors or not _is_broken(error):
                     raise translated(error) from error
                 await self._revive()
-            except (psycopg.Error, PoolTimeout) as error:
+            except psycopg.Error as error:
                 raise translated(error) from error
         raise AssertionError("unreachable")
+
+    async def _explain(self, timeout: PoolTimeout, *, revive: bool) -> None:
+        """Raise Busy when the database answers although the pool had no connection, else Unavailable.
+
+        A dead embedded server is brought up again instead: nothing was begun, so that a write may be repeated as well.
+        """
+        try:
+            await self.schema_version()
+        except Unavailable:
+            if not revive or self._server is None:
+                raise
+            await self._revive()
+        else:
+            raise translated(timeout) from timeout
 
     async def _ready(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
         if self._pool is None:

@@ -100,8 +100,12 @@ def _over_http(given: argparse.Namespace) -> int:
 
         settings = _settings(given)
         _log_to_stderr(settings)
-        print(f"Serving at http://{settings.http_host}:{settings.http_port}/mcp", file=sys.stderr)  # noqa: T201
-        run_to_end(lambda: serve(settings))
+        where = f"http://{settings.http_host}:{settings.http_port}/mcp"
+
+        def ready() -> None:
+            print(f"Serving at {where}", file=sys.stderr, flush=True)  # noqa: T201
+
+        run_to_end(lambda: serve(settings, ready=ready))
 
     return _guarded(run)
 

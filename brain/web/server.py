@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
+import uvicorn
 from starlette.applications import Starlette
 
 from brain.config import Settings
 from brain.tools.protocol import Peer
 from brain.tools.server import Surface, project_of_settings, surface
-from brain.web.app import build_app, serve_http
+from brain.web.app import build_app, http_server
 from brain.web.auth import Principal, StaticTokens
 from brain.web.limits import AllowList
 
 
-async def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT.
+async def serve(settings: Settings, *, ready: Callable[[], None] = lambda: None) -> None:
+    """Serve until SIGTERM or SIGINT; `ready` is called once requests are accepted.
 
     Raises ConfigurationError, before anything listens, for a missing or short token and for settings with which no
     call could be answered.
@@ -26,7 +28,18 @@ async def serve(settings: Settings) -> None:
     principal = Principal("launch", served.brain(Peer()).caller)
     token = settings.http_token.get_secret_value() if settings.http_token is not None else ""
     app = application(settings, served, {token: principal} if token else {})
-    await serve_http(app, settings.http_host, settings.http_port)
+    server = http_server(app, settings.http_host, settings.http_port)
+    announcing = asyncio.create_task(_announce(server, ready))
+    try:
+        await server.serve()
+    finally:
+        announcing.cancel()
+
+
+async def _announce(server: uvicorn.Server, ready: Callable[[], None]) -> None:
+    while not server.started:  # noqa: ASYNC110 - uvicorn sets a flag and tells nobody
+        await asyncio.sleep(0.02)
+    ready()
 
 
 def application(settings: Settings, served: Surface, tokens: Mapping[str, Principal]) -> Starlette:
