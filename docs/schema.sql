@@ -131,12 +131,20 @@ ALTER TABLE ONLY public.embedding_models FORCE ROW LEVEL SECURITY;
 CREATE TABLE public.embeddings (
     namespace text NOT NULL,
     model text NOT NULL,
-    content_hash bytea NOT NULL,
+    content uuid NOT NULL,
     embedding public.vector,
     CONSTRAINT embedding_norm_not_zero CHECK (((embedding IS NULL) OR (public.vector_norm(embedding) > (0)::double precision)))
 );
 
 ALTER TABLE ONLY public.embeddings FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE public.embeddings_pending (
+    namespace text NOT NULL,
+    model text NOT NULL,
+    content uuid NOT NULL
+);
+
+ALTER TABLE ONLY public.embeddings_pending FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE public.friction (
     namespace text NOT NULL,
@@ -190,8 +198,8 @@ CREATE TABLE public.memory (
     occurred timestamp with time zone NOT NULL,
     valid_from timestamp with time zone,
     valid_to timestamp with time zone,
-    content_hash bytea NOT NULL,
-    words_hash bytea NOT NULL,
+    content uuid NOT NULL,
+    words uuid NOT NULL,
     length integer NOT NULL,
     docs_before bigint NOT NULL,
     terms_before bigint NOT NULL,
@@ -232,6 +240,7 @@ CREATE TABLE public.memory_visible (
     doc bigint NOT NULL,
     scope text NOT NULL,
     length integer NOT NULL,
+    content uuid NOT NULL,
     known_from timestamp with time zone NOT NULL,
     known_to timestamp with time zone,
     valid_from timestamp with time zone,
@@ -437,8 +446,11 @@ ALTER TABLE ONLY public.constraints
 ALTER TABLE ONLY public.embedding_models
     ADD CONSTRAINT embedding_models_pkey PRIMARY KEY (namespace, model);
 
+ALTER TABLE ONLY public.embeddings_pending
+    ADD CONSTRAINT embeddings_pending_pkey PRIMARY KEY (namespace, model, content);
+
 ALTER TABLE ONLY public.embeddings
-    ADD CONSTRAINT embeddings_pkey PRIMARY KEY (namespace, model, content_hash);
+    ADD CONSTRAINT embeddings_pkey PRIMARY KEY (namespace, model, content);
 
 ALTER TABLE ONLY public.friction
     ADD CONSTRAINT friction_pkey PRIMARY KEY (namespace, id, version);
@@ -498,11 +510,13 @@ CREATE UNIQUE INDEX friction_current_idx ON public.friction USING btree (namespa
 
 CREATE INDEX friction_recorded_idx ON public.friction USING btree (namespace, recorded_at);
 
-CREATE INDEX memory_content_idx ON public.memory USING btree (namespace, content_hash);
+CREATE INDEX memory_asserted_past_idx ON public.memory USING btree (namespace, recorded_at) WHERE (known_from < recorded_at);
+
+CREATE INDEX memory_content_idx ON public.memory USING btree (namespace, content);
 
 CREATE INDEX memory_occurred_idx ON public.memory USING btree (namespace, scope, occurred);
 
-CREATE INDEX memory_recorded_idx ON public.memory USING btree (namespace, recorded_at);
+CREATE INDEX memory_recorded_idx ON public.memory USING btree (namespace, recorded_at, doc);
 
 CREATE INDEX memory_scope_doc_idx ON public.memory USING btree (namespace, scope, doc) INCLUDE (length, docs_before, terms_before, tombstone);
 
@@ -510,15 +524,17 @@ CREATE INDEX memory_visible_doc_idx ON public.memory_visible USING btree (namesp
 
 CREATE INDEX memory_visible_id_idx ON public.memory_visible USING btree (namespace, id);
 
-CREATE INDEX memory_visible_scan_idx ON public.memory_visible USING btree (namespace, scope, known_from) INCLUDE (known_to, valid_from, valid_to, doc, length);
+CREATE INDEX memory_visible_mutable_idx ON public.memory_visible USING btree (namespace, scope, doc) WHERE ((known_to IS NOT NULL) OR (valid_to IS NOT NULL) OR (valid_from > known_from));
 
-CREATE INDEX memory_words_idx ON public.memory USING btree (namespace, words_hash);
+CREATE INDEX memory_visible_scan_idx ON public.memory_visible USING btree (namespace, scope, known_from) INCLUDE (known_to, valid_from, valid_to, doc, length, content);
+
+CREATE INDEX memory_words_idx ON public.memory USING btree (namespace, words);
 
 CREATE UNIQUE INDEX pins_current_idx ON public.pins USING btree (namespace, id) WHERE (known_to IS NULL);
 
 CREATE INDEX pins_recorded_idx ON public.pins USING btree (namespace, recorded_at);
 
-CREATE INDEX records_recorded_idx ON public.records USING btree (namespace, recorded_at);
+CREATE INDEX records_recorded_idx ON public.records USING btree (namespace, recorded_at, doc);
 
 CREATE INDEX records_visible_doc_idx ON public.records_visible USING btree (namespace, doc);
 
@@ -558,6 +574,8 @@ ALTER TABLE public.embedding_models ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.embeddings ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE public.embeddings_pending ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.friction ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.memory ENABLE ROW LEVEL SECURITY;
@@ -571,6 +589,8 @@ CREATE POLICY own_namespace ON public.constraints USING ((namespace = current_se
 CREATE POLICY own_namespace ON public.embedding_models USING ((namespace = current_setting('brain.namespace'::text, true))) WITH CHECK ((namespace = current_setting('brain.namespace'::text, true)));
 
 CREATE POLICY own_namespace ON public.embeddings USING ((namespace = current_setting('brain.namespace'::text, true))) WITH CHECK ((namespace = current_setting('brain.namespace'::text, true)));
+
+CREATE POLICY own_namespace ON public.embeddings_pending USING ((namespace = current_setting('brain.namespace'::text, true))) WITH CHECK ((namespace = current_setting('brain.namespace'::text, true)));
 
 CREATE POLICY own_namespace ON public.friction USING ((namespace = current_setting('brain.namespace'::text, true))) WITH CHECK ((namespace = current_setting('brain.namespace'::text, true)));
 
@@ -617,6 +637,8 @@ GRANT SELECT,INSERT ON TABLE public.embedding_models TO brain_app;
 GRANT UPDATE(active) ON TABLE public.embedding_models TO brain_app;
 
 GRANT SELECT,INSERT ON TABLE public.embeddings TO brain_app;
+
+GRANT SELECT,INSERT,DELETE ON TABLE public.embeddings_pending TO brain_app;
 
 GRANT SELECT,INSERT ON TABLE public.friction TO brain_app;
 
