@@ -17,6 +17,7 @@ from brain.repository import records as record_repository
 from brain.repository import versions
 from brain.repository.visibility import closed_at, open_rectangles
 from brain.services import facts, inputs, models
+from brain.times import Interval
 
 FACT = LAYERS["memory"]
 RECORD = LAYERS["record"]
@@ -40,7 +41,7 @@ class Amendment:
 
 async def predecessor(work: Work, name: str) -> Fact:
     """Return the visible fact that a new one is to supersede; raise Refused when it already has a successor."""
-    found = await facts.find(work, name, field="supersedes")
+    found = await _fact(work, name, field="supersedes")
     visible: Fact | None = await versions.get(work, FACT, found.id) if found else None
     if visible is None:
         raise NotFound("supersedes names no fact that is visible now.", field="supersedes")
@@ -50,6 +51,12 @@ async def predecessor(work: Work, name: str) -> Fact:
         )
     work.caller.check_may_write(parse_scope(visible.scope, field="scope"))
     return visible
+
+
+async def succeeds(work: Work, fact: Fact, name: str) -> bool:
+    """Whether a fact already is the successor of the one that is named, so that its write was only repeated."""
+    found = await _fact(work, name, field="supersedes")
+    return found is not None and found.id == fact.supersedes
 
 
 async def end_at_successor(work: Work, old: Fact, new: Fact) -> Fact:
@@ -85,13 +92,15 @@ async def amend(
     pending: bool,
     embedder: Embedder,
 ) -> Fact:
-    """Correct a fact under expected_version, over its whole validity or the interval that the change names.
+    """Correct a fact under expected_version, wherever the assertion shows or over the interval that the change names.
 
+    Periods in which something else was asserted, or in which the fact was forgotten, stay as they are: there is a new
+    version for each of the periods between them, and the last one, which holds now if one does, is returned.
     vector is that of the text after the change, made before the transaction; pending says that the model could not be
     asked. Raises Conflict with the current content when the fact stands at another version.
     """
     await models.check_active(work, embedder)
-    newest = await facts.find(work, name)
+    newest = await _fact(work, name)
     current: Fact | None = await _asserted(work, newest) if newest else None
     if newest is None or current is None:
         raise NotFound("ref names no fact that is visible now.", field="ref")
@@ -110,19 +119,28 @@ async def amend(
         return newest
     amended = replace(
         amended,
-        version=newest.version + 1,
         reason=clean_text(reason, field="reason", maximum=2_000),
         content=facts.content_of(amended.title, amended.text),
         words=facts.words_of(amended.title, amended.text, work.language),
-        **inputs.stamp(work),
     )
     if amended.content not in await repository.embedded(work, embedder.model, [amended.content]):
         if pending:
             await repository.add_pending(work, embedder.model, [amended.content])
         else:
             await repository.add_embeddings(work, embedder.model, {amended.content: vector})
-    [stored] = await facts.append(work, [amended])
+    for number, period in enumerate(await _periods(work, current, amended), 1):
+        again = replace(amended, version=newest.version + number, valid_from=period.start, valid_to=period.end)
+        [stored] = await facts.append(work, [replace(again, **inputs.stamp(work))])
     return stored
+
+
+async def _periods(work: Work, current: Fact, amended: Fact) -> list[Interval]:
+    """Return over which periods a correction is asserted, the one that holds now last."""
+    named = Interval(amended.valid_from, amended.valid_to)
+    if (current.valid_from, current.valid_to) != (named.start, named.end):
+        return [named]
+    shown = [each.valid for each in await open_rectangles(work, FACT, current.id) if each.doc == current.doc]
+    return sorted(shown, key=lambda each: each.contains(work.as_of)) or [named]
 
 
 async def forget(
@@ -143,10 +161,8 @@ async def forget(
     end = inputs.instant(work, valid_to, field="valid_to")
     inputs.interval(start, end)
     layer, newest = await _named(work, name)
-    if newest.tombstone and (newest.valid_from, newest.valid_to) == (start, end):
-        return newest, False
     if not await _visible_anywhere(work, layer, newest.id, start, end):
-        raise NotFound("ref names nothing that is visible in that period.", field="ref")
+        return await _forgotten(work, layer, newest.id, start, end), False
     work.caller.check_may_write(parse_scope(newest.scope, field="scope"))
     stamp = inputs.stamp(work, said=clean_text(said, field="said", maximum=2_000))
     tombstone = replace(
@@ -185,11 +201,20 @@ async def restore(work: Work, *, name: str, reason: str = "") -> Assertion:
 
 async def text_after(work: Work, name: str, change: Amendment) -> str:
     """Return what the fact's searchable text will be, so that it can be embedded before the transaction that amends."""
-    found = await facts.find(work, name)
+    found = await _fact(work, name)
     old = (await _asserted(work, found) if found else None) or found
     title = change.title if change.title is not None else (old.title if old else "")
     text = change.text if change.text is not None else (old.text if old else "")
     return facts.searchable(title, text)
+
+
+async def _fact(work: Work, name: str, *, field: str = "ref") -> Fact | None:
+    """Return the newest version of the fact that a name means, whichever version the name ends with."""
+    found = await facts.find(work, name, field=field)
+    base, _, number = name.strip().rpartition("@")
+    if found is None and base and number.isascii() and number.isdecimal():
+        found = await facts.find(work, base, field=field)
+    return found
 
 
 async def _named(work: Work, name: str) -> tuple[Layer, Any]:
@@ -199,7 +224,7 @@ async def _named(work: Work, name: str) -> tuple[Layer, Any]:
         found: Any = await versions.newest(work, RECORD, ref.id)
         layer = RECORD
     else:
-        found, layer = await facts.find(work, name), FACT
+        found, layer = await _fact(work, name), FACT
     if found is None:
         raise NotFound("ref names no fact or record.", field="ref")
     return layer, found
@@ -224,6 +249,16 @@ async def _asserted(work: Work, newest: Fact) -> Fact | None:
 async def _visible_anywhere(work: Work, layer: Layer, id: str, start: Any, end: Any) -> bool:  # noqa: A002
     period = inputs.interval(start, end)
     return any(each.valid.overlaps(period) for each in await open_rectangles(work, layer, id))
+
+
+async def _forgotten(work: Work, layer: Layer, id: str, start: Any, end: Any) -> Assertion:  # noqa: A002
+    """Return the newest tombstone over exactly this period; raise NotFound when there is none."""
+    log: list[Any] = [each.row for each in await versions.history(work, layer, id)]
+    same = [row for row in log if row.tombstone and (row.valid_from, row.valid_to) == (start, end)]
+    if not same:
+        raise NotFound("ref names nothing that is visible in that period.", field="ref")
+    found: Assertion = same[-1]
+    return found
 
 
 def _content_of(fact: Fact) -> dict[str, Any]:

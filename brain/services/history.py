@@ -7,7 +7,7 @@ from typing import Any
 
 from brain.database import Work
 from brain.errors import NotFound
-from brain.layers import Assertion, Layer, layer_named
+from brain.layers import LAYERS, Assertion, Layer, layer_named
 from brain.refs import Ref, parse_ref
 from brain.repository import versions, visibility
 from brain.repository.versions import Stamped
@@ -66,7 +66,7 @@ async def resolve(work: Work, name: str) -> Ref:
     """Return the ref that a name means; a bare key means a fact."""
     text = name.strip()
     layer, _, rest = text.partition(":")
-    if layer == "memory" or not rest:
+    if layer == "memory" or layer not in LAYERS or not rest:
         return await _fact(work, text)
     return inputs.in_normal_form(parse_ref(text, field="ref"), field="ref")
 

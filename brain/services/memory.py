@@ -205,7 +205,7 @@ async def _write_known(work: Work, prepared: Prepared) -> Written:
         return Written(fact, "created")
     if current.scope != draft.scope:
         raise Refused(f"key {draft.key} belongs to scope {current.scope}; scope and key do not change.", field="scope")
-    if draft.supersedes:
+    if draft.supersedes and not await amendments.succeeds(work, current, draft.supersedes):
         raise InvalidInput(
             "supersedes needs a new key; the same key makes a new version by itself.", field="supersedes"
         )

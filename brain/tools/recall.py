@@ -7,12 +7,10 @@ from typing import Any
 from pydantic import Field
 
 from brain.database import Work
-from brain.errors import InvalidInput, NotFound
+from brain.errors import InvalidInput
 from brain.layers import Fact
-from brain.names import excerpt
 from brain.render import counted
-from brain.repository import versions
-from brain.services import answers, facts, history, inputs, search, trail
+from brain.services import answers, facts, history, inputs, rows, search, trail
 from brain.tools.common import (
     Arguments,
     AsOf,
@@ -79,15 +77,9 @@ async def get_memory(brain: Brain, given: GetMemory) -> Result:
     """Show one fact with its versions."""
 
     async def job(work: Work) -> tuple[Fact, history.History]:
-        found = await facts.find(work, given.ref)
-        valid_at = inputs.instant(work, given.valid_at, field="valid_at")
-        fact: Fact | None = await versions.get(work, facts.LAYER, found.id, valid_at=valid_at) if found else None
-        if fact is None:
-            raise NotFound(
-                f"ref {excerpt(given.ref)} names no fact that is visible at that instant.",
-                hint="get_history shows the versions of a fact that was forgotten or has ended.",
-                field="ref",
-            )
+        _, fact = await rows.find(work, given.ref, valid_at=given.valid_at)
+        if not isinstance(fact, Fact):
+            raise InvalidInput("ref must name a fact; get_history shows the rows of other layers.", field="ref")
         return fact, await history.of(work, f"memory:{fact.id}")
 
     fact, past = await brain.read(job, as_of=given.as_of)
