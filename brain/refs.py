@@ -37,7 +37,11 @@ def parse_ref(text: str, *, field: str) -> Ref:
 
 
 def new_id(instant: datetime) -> str:
-    """Return a UUID of version 7 (RFC 9562, section 5.7) that sorts by the instant, to the millisecond."""
-    milliseconds = max(0, (instant - _EPOCH) // timedelta(milliseconds=1))
-    value = (milliseconds & (2**48 - 1)) << 80 | 7 << 76 | secrets.randbits(12) << 64 | 2 << 62 | secrets.randbits(62)
+    """Return a UUID of version 7 (RFC 9562, section 5.7) that sorts by the instant, to the microsecond.
+
+    The microseconds within the millisecond stand in the upper bits of rand_a (section 6.2, method 3).
+    """
+    milliseconds, rest = divmod(max(timedelta(), instant - _EPOCH), timedelta(milliseconds=1))
+    fine = rest.microseconds << 2 | secrets.randbits(2)
+    value = (milliseconds & (2**48 - 1)) << 80 | 7 << 76 | fine << 64 | 2 << 62 | secrets.randbits(62)
     return str(uuid.UUID(int=value))

@@ -1,4 +1,4 @@
-"""A budget of characters, spent on whole items: nothing is ever cut in the middle."""
+"""A budget of characters, counted in UTF-8 bytes and spent on whole items: nothing is ever cut in the middle."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ class Item:
 
     @property
     def size(self) -> int:
-        """Characters in text and structured content together, as a client counts them."""
-        return len(self.text) + len(json.dumps(self.data, ensure_ascii=False)) + 4
+        """Size of text and structured content together, in UTF-8 bytes.
+
+        In plain English that is the number of characters; other scripts take more bytes a character, as they take more
+        of the tokens that a client counts.
+        """
+        return len(self.text.encode()) + len(json.dumps(self.data, ensure_ascii=False).encode()) + 4
 
 
 class Budget:

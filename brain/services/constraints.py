@@ -24,8 +24,9 @@ async def add(
     quoted = inputs.quote(said, field="said", what="a rule is added only on their word")
     cleaned_reason = clean_text(reason, field="reason", maximum=2_000)
     where = await scopes.for_writing(work, scope or "global")
+    folded = fold(text)
     for existing in await active(work, [where]):
-        if fold(existing.rule) == fold(text):
+        if fold(existing.rule) == folded:
             return existing, False
     stamp = inputs.stamp(work, said=quoted, known_at=known_at)
     row = Constraint(
