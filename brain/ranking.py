@@ -76,6 +76,20 @@ def legs(scores: Mapping[int, float]) -> dict[int, LegScore]:
     return {doc: LegScore(rank, score) for (doc, score), rank in zip(ordered, ranks, strict=True)}
 
 
+def fuse(candidates: Sequence[Candidate]) -> dict[int, float]:
+    """Return one score a candidate out of what both legs say of it."""
+    return {each.doc: each.fused() for each in candidates}
+
+
+def reciprocal_ranks(orders: Sequence[Sequence[int]], k: int = RRF_K) -> dict[int, float]:
+    """Return the sum of 1 / (k + rank) of each document over several orders (reciprocal rank fusion)."""
+    scores: dict[int, float] = {}
+    for order in orders:
+        for place, doc in enumerate(order, start=1):
+            scores[doc] = scores.get(doc, 0.0) + 1 / (k + place)
+    return scores
+
+
 def adjustment(*, kind: str, importance: int, confidence: float, age_days: float) -> float:
     """Return a factor near one: what is important, certain and recent comes first among the equally relevant.
 

@@ -80,7 +80,8 @@ async def search(
     found = await brain.read(lambda work: search_service.run(work, prepared), as_of=pinned)
     missing = found.diagnosis.get("rows_without_vector", 0)
     warnings = [f"{counted(missing, 'row')} without a vector: only words find them."] if missing else []
-    return Answer(answers.shown(found), lambda screen: screen.line(answers.text(found)), warnings)
+    shown = answers.show(found)
+    return Answer(shown.data, lambda screen: screen.line(shown.text), warnings)
 
 
 async def show(brain: Brain, ref: Ref, as_of: AsOf = "", valid_at: ValidAt = "") -> Answer:

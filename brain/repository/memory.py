@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -127,7 +128,24 @@ def vector_text(vector: Vector) -> str:
 
 async def by_doc(work: Work, docs: Sequence[int]) -> dict[int, Fact]:
     """Return facts by document number."""
-    return {fact.doc: fact for fact in await work.all(Fact, _SQL["by_doc"], {"docs": list(docs)})}
+    return {fact.doc: fact for fact in await work.all(Fact, _SQL["by_doc"], {"docs": list(docs)})} if docs else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What the re-rank needs to know of a row."""
+
+    doc: int
+    key: str
+    kind: str
+    importance: int
+    confidence: Decimal
+    occurred: datetime
+
+
+async def ranking(work: Work, docs: Sequence[int]) -> dict[int, Ranking]:
+    """Return what the re-rank needs of some rows."""
+    return {row.doc: row for row in await work.all(Ranking, _SQL["ranking"], {"docs": list(docs)})} if docs else {}
 
 
 async def trail(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,3 +42,11 @@ class Budget:
                 kept.append(item)
                 self.left -= item.size
         return kept
+
+    def fit_first(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return the items that fit up to the first that does not: what is left out is one stretch at the end."""
+        for place, item in enumerate(items):
+            if item.size > self.left:
+                return items[:place]
+            self.left -= item.size
+        return items

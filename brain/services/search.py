@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any
 
 from brain import ranking, times
 from brain.database import Work
@@ -15,16 +15,14 @@ from brain.layers import Fact
 from brain.names import clean_text
 from brain.repository import memory as facts
 from brain.repository import search as repository
-from brain.services import cursors, inputs, models, scopes
+from brain.services import cursors, inputs, models, retrieval, scopes
 from brain.services.facts import KINDS
-from brain.text import ANALYSIS_VERSION, Query, query_terms
-
-DEPTH = 200
-"""How many candidates each leg hands to fusion."""
+from brain.services.retrieval import Asked, Ranked, Retrieved
+from brain.text import ANALYSIS_VERSION, Query
 
 NOTHING = "No relevant memories found for this query."
-Mode = Literal["hybrid", "strict"]
-MODES = ("hybrid", "strict")
+MODES = ("hybrid", "strict", "auto")
+MOST_VARIANTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +30,7 @@ class Question:
     """What is asked, and of which rows; empty means left out."""
 
     query: str
+    query_variants: Sequence[str] = ()
     scope: str = ""
     kinds: Sequence[str] = ()
     tags: Sequence[str] = ()
@@ -45,13 +44,23 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked question with its query vector, made before any transaction."""
+    """A checked question with a vector for each of its queries, made before any transaction."""
 
     question: Question
-    vector: Vector | None
+    vectors: list[Vector | None]
     failed: bool
     """The model could not be reached: the vector leg does not run."""
     embedder: Embedder
+
+    @property
+    def queries(self) -> list[str]:
+        """The query and its variants."""
+        return [self.question.query, *self.question.query_variants]
+
+    @property
+    def by_words_only(self) -> bool:
+        """Whether the mode asks for every word, so that the vector leg has no say."""
+        return self.question.mode in ("strict", "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,7 @@ class Hit:
     fact: Fact
     score: float
     candidate: ranking.Candidate
+    relaxed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +81,13 @@ class Answer:
     reason: ranking.Reason
     diagnosis: dict[str, Any] = field(default_factory=dict)
     cursor: str = ""
+    place: tuple[datetime, int, int] | None = None
+    """What a cursor holds: the instant, the place of the first hit, and whether the pass was relaxed."""
 
     @property
     def message(self) -> str:
         """One sentence for people."""
-        if self.hits:
+        if self.hits or self.reason in ("matched", "relaxed_match"):
             return ""
         sentences = {
             "leg_unavailable": "The search is incomplete: the vector leg did not run, and no words matched.",
@@ -85,45 +97,54 @@ class Answer:
 
 
 async def prepare(embedder: Embedder, question: Question) -> Prepared:
-    """Check a question and embed its query; no transaction may be open. A failing model leaves the words leg."""
-    query = clean_text(question.query, field="query", minimum=1, maximum=2_000)
+    """Check a question and embed its queries; no transaction may be open. A failing model leaves the words leg."""
     if not 1 <= question.limit <= 100:
         raise InvalidInput("limit must be a whole number from 1 to 100.", field="limit")
+    if len(question.query_variants) > MOST_VARIANTS:
+        raise InvalidInput(f"query_variants takes at most {MOST_VARIANTS} entries.", field="query_variants")
     checked = replace(
         question,
-        query=query,
+        query=clean_text(question.query, field="query", minimum=1, maximum=2_000),
+        query_variants=[
+            clean_text(each, field="query_variants", minimum=1, maximum=2_000) for each in question.query_variants
+        ],
         kinds=[inputs.choice(kind, KINDS, field="kinds") for kind in question.kinds],
         tags=inputs.labels(question.tags, field="tags"),
         mode=inputs.choice(question.mode or "hybrid", MODES, field="mode"),
     )
+    unasked: list[Vector | None] = [None] * (1 + len(checked.query_variants))
+    prepared = Prepared(checked, unasked, False, embedder)
+    if prepared.by_words_only:
+        return prepared
     try:
-        [vector] = await embedder.embed([query], query=True)
+        return replace(prepared, vectors=await embedder.embed(prepared.queries, query=True))
     except BrainError:
-        return Prepared(checked, None, True, embedder)
-    return Prepared(checked, vector, False, embedder)
+        return replace(prepared, failed=True)
 
 
 def pinned(question: Question) -> datetime | None:
     """Return the instant that a cursor pins, so that pages stay together while others write."""
-    return cursors.unpack(question.cursor, cursors.number).as_of
+    return _cursor(question).as_of
 
 
 async def run(work: Work, prepared: Prepared) -> Answer:
     """Answer a prepared question as of the transaction's instant."""
-    question, model = prepared.question, prepared.embedder.model
+    question = prepared.question
     await models.matches(work, prepared.embedder)
     covered = await scopes.for_reading(work, question.scope)
     visible = _visible(work, question, covered)
-    query = query_terms(question.query, work.language)
-    words = await _words_leg(work, visible, query, question)
-    nearest = await _vector_leg(work, visible, prepared)
-    standing, fallen = await _candidates(work, visible, words, nearest, prepared)
-    ordered = await _ordered(work, standing)
-    start = next(iter(cursors.unpack(question.cursor, cursors.number).position), 0)
-    page = ordered[start : start + question.limit]
-    searched = words.weights.rows if query.terms else await repository.searched(work, visible)
-    reason = _reason(page, ordered, words.candidates + len(fallen), searched, prepared)
+    start, relaxed = _cursor(question).position or (0, 0)
+    found = [await retrieval.retrieve(work, visible, each) for each in _asked(prepared)]
+    if question.mode == "auto" and (relaxed or not question.cursor) and not any(each.ranked for each in found):
+        found, relaxed = [await retrieval.relax(work, visible, each) for each in found], 1
+    ranked = _fused(found)
+    chosen = ranked[start : start + question.limit]
+    rows = await facts.by_doc(work, [each.row.doc for each in chosen])
+    page = [Hit(rows[each.row.doc], each.score, each.candidate, each.relaxed) for each in chosen]
+    searched = found[0].words.weights.rows or await repository.searched(work, visible)
     following = start + len(page)
+    more = len(ranked) > following
+    reason = _reason(page, ranked, found, searched, prepared)
     diagnosis = {
         "reason": reason,
         "mode": question.mode,
@@ -131,20 +152,61 @@ async def run(work: Work, prepared: Prepared) -> Answer:
         "as_of": times.format_instant(work.as_of),
         "valid_at": times.format_instant(visible.valid_at),
         "rows_searched": searched,
-        "rows_without_vector": await repository.without_vector(work, visible, model=model),
+        "rows_without_vector": await repository.without_vector(work, visible, model=prepared.embedder.model),
         "exact": True,
-        "lexical": _words_said(query, words),
-        "vector": _vector_said(prepared, len(nearest)),
-        "below_floor": _below(words, standing, fallen),
+        "lexical": _words_said(found[0].query, found[0].words),
+        "vector": _vector_said(prepared, len(found[0].nearest)),
+        "below_floor": _below(found),
         "floor": {"cosine": prepared.embedder.floor, "coverage": _coverage_floor(question)},
-        "model": model,
+        "model": prepared.embedder.model,
         "analysis": ANALYSIS_VERSION,
-        "found": len(ordered),
-        "limit_reached": len(ordered) > following,
-        "candidate_limit_reached": len(words.hits) == DEPTH or len(nearest) == DEPTH,
+        "found": len(ranked),
+        "limit_reached": more,
+        "candidate_limit_reached": any(_cut(each) for each in found),
     }
-    cursor = cursors.pack(work.as_of, following) if len(ordered) > following else ""
-    return Answer(page, reason, diagnosis, cursor)
+    if question.query_variants:
+        diagnosis["variants"] = [
+            {"query": query, "found": len(each.ranked)} for query, each in zip(prepared.queries, found, strict=True)
+        ]
+    cursor = cursors.pack(work.as_of, following, relaxed) if more else ""
+    return Answer(page, reason, diagnosis, cursor, (work.as_of, start, relaxed))
+
+
+def cut(answer: Answer, count: int) -> Answer:
+    """Return an answer with only its first hits; its cursor goes on with the first one left out."""
+    if count >= len(answer.hits) or answer.place is None:
+        return answer
+    as_of, start, relaxed = answer.place
+    return replace(answer, hits=answer.hits[:count], cursor=cursors.pack(as_of, start + count, relaxed))
+
+
+def _cursor(question: Question) -> cursors.Cursor:
+    return cursors.unpack(question.cursor, cursors.number, cursors.number)
+
+
+def _asked(prepared: Prepared) -> list[Asked]:
+    floor = _coverage_floor(prepared.question)
+    pairs = zip(prepared.queries, prepared.vectors, strict=True)
+    return [Asked(text, vector, prepared.embedder, floor) for text, vector in pairs]
+
+
+def _coverage_floor(question: Question) -> float:
+    """Return the share of the query that a row's words must cover: all of it unless the mode is hybrid."""
+    return ranking.COVERAGE_FLOOR if question.mode == "hybrid" else 1.0
+
+
+def _fused(found: Sequence[Retrieved]) -> list[Ranked]:
+    """Return the hits of one query as they are, or those of several fused by reciprocal rank."""
+    if len(found) == 1:
+        return found[0].ranked
+    best: dict[int, Ranked] = {}
+    for retrieved in found:
+        for each in retrieved.ranked:
+            best.setdefault(each.row.doc, each)
+    scores = ranking.reciprocal_ranks([[each.row.doc for each in retrieved.ranked] for retrieved in found])
+    return sorted(
+        (replace(best[doc], score=score) for doc, score in scores.items()), key=lambda each: (-each.score, each.row.key)
+    )
 
 
 def _visible(work: Work, question: Question, covered: scopes.Covered) -> repository.Visible:
@@ -159,89 +221,33 @@ def _visible(work: Work, question: Question, covered: scopes.Covered) -> reposit
     )
 
 
-async def _words_leg(work: Work, visible: repository.Visible, query: Query, question: Question) -> repository.Lexical:
-    if not query.terms:
-        return repository.Lexical(repository.Weights(0, 0.0, [], [], [], []))
-    return await repository.lexical(work, visible, query.terms, floor=_coverage_floor(question), depth=DEPTH)
-
-
-def _coverage_floor(question: Question) -> float:
-    return 1.0 if question.mode == "strict" else ranking.COVERAGE_FLOOR
-
-
-async def _vector_leg(work: Work, visible: repository.Visible, prepared: Prepared) -> list[repository.VectorHit]:
-    if prepared.question.mode == "strict" or prepared.vector is None:
-        return []
-    return await repository.vector(work, visible, prepared.vector, model=prepared.embedder.model, depth=DEPTH)
-
-
-async def _candidates(
-    work: Work,
-    visible: repository.Visible,
-    words: repository.Lexical,
-    nearest: Sequence[repository.VectorHit],
-    prepared: Prepared,
-) -> tuple[list[ranking.Candidate], list[repository.VectorHit]]:
-    """Return the rows that stand on their own in either leg, with both scores, and the nearest rows that fell.
-
-    What one leg found is looked up in the other, so that a row's place does not depend on where a list was cut.
-    """
-    floor = prepared.embedder.floor
-    lexical = {hit.doc: hit for hit in words.hits}
-    cosine = {hit.doc: hit.score for hit in nearest if hit.score >= floor}
-    lexical |= await repository.lexical_of(work, visible, sorted(cosine.keys() - lexical.keys()), words.weights)
-    if prepared.vector is not None and prepared.question.mode != "strict":
-        known = {hit.doc: hit.score for hit in nearest}
-        missing = sorted(lexical.keys() - known.keys())
-        found = await repository.vector_of(work, missing, prepared.vector, model=prepared.embedder.model)
-        cosine |= {doc: score for doc, score in (known | found).items() if doc in lexical and score > 0}
-    by_words = ranking.legs({doc: hit.score for doc, hit in lexical.items()})
-    by_meaning = ranking.legs(cosine)
-    standing = [
-        ranking.Candidate(doc, by_words.get(doc), by_meaning.get(doc), lexical[doc].coverage if doc in lexical else 0.0)
-        for doc in sorted(by_words.keys() | by_meaning.keys())
-    ]
-    kept = {each.doc for each in standing}
-    return standing, [hit for hit in nearest if hit.score > 0 and hit.doc not in kept]
-
-
-async def _ordered(work: Work, standing: Sequence[ranking.Candidate]) -> list[Hit]:
-    """Fuse and re-rank: by score, then by key, so that the same question gives the same bytes."""
-    rows = await facts.by_doc(work, [each.doc for each in standing])
-    hits = [Hit(rows[each.doc], each.fused() * _adjustment(work, rows[each.doc]), each) for each in standing]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.fact.key))
-
-
-def _adjustment(work: Work, fact: Fact) -> float:
-    age = (work.as_of - fact.occurred) / timedelta(days=1)
-    return ranking.adjustment(
-        kind=fact.kind, importance=fact.importance, confidence=float(fact.confidence), age_days=age
-    )
-
-
 def _reason(
-    page: Sequence[Hit], ordered: Sequence[Hit], candidates: int, searched: int, prepared: Prepared
+    page: Sequence[Hit], ranked: Sequence[Ranked], found: Sequence[Retrieved], searched: int, prepared: Prepared
 ) -> ranking.Reason:
     if page:
-        return "matched"
-    if ordered:
+        return "relaxed_match" if page[0].relaxed else "matched"
+    if ranked:
         return "past_end"
-    if prepared.failed and prepared.question.mode != "strict":
+    if prepared.failed:
         return "leg_unavailable"
     if not searched:
         return "empty_scope"
-    return "below_floor" if candidates else "no_match"
+    fell = any(each.words.candidates or each.fallen for each in found)
+    return "below_floor" if fell else "no_match"
 
 
-def _below(
-    words: repository.Lexical, standing: Sequence[ranking.Candidate], fallen: Sequence[repository.VectorHit]
-) -> dict[str, Any]:
+def _below(found: Sequence[Retrieved]) -> dict[str, Any]:
     """Return how many candidates fell below the floor, and the best cosine and coverage among them."""
+    fallen = [hit.score for each in found for hit in each.fallen]
     return {
-        "candidates": max(words.candidates - len(words.hits), 0) + len(fallen),
-        "best_cosine": round(max((hit.score for hit in fallen), default=0.0), 6),
-        "best_coverage": round(words.best_below, 6),
+        "candidates": sum(max(each.words.candidates - len(each.words.hits), 0) for each in found) + len(fallen),
+        "best_cosine": round(max(fallen, default=0.0), 6),
+        "best_coverage": round(max(each.words.best_below for each in found), 6),
     }
+
+
+def _cut(found: Retrieved) -> bool:
+    return len(found.words.hits) == retrieval.DEPTH or len(found.nearest) == retrieval.DEPTH
 
 
 def _words_said(query: Query, words: repository.Lexical) -> dict[str, Any]:
@@ -256,12 +262,12 @@ def _words_said(query: Query, words: repository.Lexical) -> dict[str, Any]:
 
 
 def _vector_said(prepared: Prepared, found: int) -> dict[str, Any]:
-    if prepared.question.mode == "strict":
+    if prepared.by_words_only:
         status = "not_asked"
     elif prepared.failed:
         status = "unavailable"
     else:
-        status = "ran" if prepared.vector is not None else "no_vector_for_query"
+        status = "ran" if prepared.vectors[0] is not None else "no_vector_for_query"
     return {"status": status, "candidates": found}
 
 

@@ -33,22 +33,28 @@ class ReadMemory(Arguments):
     """A search."""
 
     query: str = Field(description="Words or a question; never operators")
+    query_variants: list[str] = Field(default=[], max_length=5, description="Up to 5 other wordings, fused by rank")
     scope: str = Field(default="", description="A scope, or all; default global, lanes and this project")
     kinds: list[str] = Field(default=[], description=_KINDS)
     tags: Labels = []
     since: Period = ""
     until: Period = ""
-    mode: str = Field(default="hybrid", description="hybrid, or strict when every word must occur")
+    mode: str = Field(
+        default="hybrid", description="hybrid; strict: every word must occur; auto: strict, else the rarest words"
+    )
     limit: Limit = 10
     as_of: AsOf = ""
     valid_at: ValidAt = ""
     cursor: Cursor = ""
+    view: str = Field(default="full", description="full, or compact without metadata")
+    max_chars: int = Field(default=0, ge=0, le=500_000, description="Budget in characters; 0 for none")
 
 
 async def read_memory(brain: Brain, given: ReadMemory) -> Result:
     """Search the memory layer."""
     question = search.Question(
         query=given.query,
+        query_variants=given.query_variants,
         scope=given.scope,
         kinds=given.kinds,
         tags=given.tags,
@@ -62,7 +68,8 @@ async def read_memory(brain: Brain, given: ReadMemory) -> Result:
     as_of = _as_of(given.as_of, search.pinned(question))
     prepared = await search.prepare(brain.embedder, question)
     answer = await brain.read(lambda work: search.run(work, prepared), as_of=as_of)
-    return Result(answers.text(answer), answers.shown(answer))
+    shown = answers.show(answer, view=given.view, max_chars=given.max_chars)
+    return Result(shown.text, shown.data)
 
 
 class GetMemory(Arguments):
