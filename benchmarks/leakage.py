@@ -17,6 +17,7 @@ from benchmarks.histories import Asked, Author
 from benchmarks.truth import Corpus, Evidence, Row, Scores
 from brain import runtime
 from brain.config import Settings
+from brain.embedders import Vector
 from brain.runtime import Brain
 from brain.services import search
 
@@ -72,19 +73,19 @@ class Report:
 class Case:
     """One question with everything that is needed to answer it in any way."""
 
-    def __init__(self, corpus: Corpus, asked: Asked, prepared: search.Prepared) -> None:
-        self.corpus, self.asked, self.prepared = corpus, asked, prepared
-        self.vector = None if prepared.vector is None else filling.stored(prepared.vector).astype(np.float64)
+    def __init__(self, corpus: Corpus, asked: Asked, vector: Vector | None, cosine_floor: float) -> None:
+        self.corpus, self.asked, self.vector, self.cosine_floor = corpus, asked, vector, cosine_floor
+        self._exact = None if vector is None else filling.stored(vector).astype(np.float64)
         self.visible = corpus.visible(asked)
         self.evidence = self.scored(self.visible)
 
     def scored(self, rows: Sequence[Row]) -> Evidence:
         """Score rows with their own statistics."""
-        return self.corpus.evidence(rows, self.asked.text, self.vector)
+        return self.corpus.evidence(rows, self.asked.text, self._exact)
 
     def fused(self, evidence: Evidence) -> Scores:
         """Return the final scores that some evidence leads to."""
-        return truth.fused(self.corpus, evidence, self.asked, self.prepared.embedder.floor)
+        return truth.fused(self.corpus, evidence, self.asked, self.cosine_floor)
 
     def top(self, evidence: Evidence) -> Top:
         """Return the first documents that some evidence leads to."""
@@ -109,9 +110,8 @@ async def compare(brain: Brain, corpus: Corpus, questions: Sequence[Asked]) -> R
     latest = {scope: corpus.latest(scope) for scope in ("all", *histories.SCOPES)}
     every = {scope: corpus.known(scope) for scope in ("all", *histories.SCOPES)}
     for asked in questions:
-        question = search.Question(query=asked.text, scope=asked.scope, valid_at=asked.valid_at, limit=TOP)
-        prepared = await search.prepare(brain.embedder, question)
-        case = Case(corpus, asked, prepared)
+        vector = await legs.query_vector(brain.embedder, asked.text)
+        case = Case(corpus, asked, vector, brain.embedder.floor)
         right = case.top(case.evidence)
         for leg in LEGS:
             report.answered[leg] += bool(right[leg])
@@ -127,11 +127,22 @@ async def compare(brain: Brain, corpus: Corpus, questions: Sequence[Asked]) -> R
 
 async def _ours(brain: Brain, case: Case, report: Report) -> Top:
     """Ask this store, each leg alone and fused, and note how far its scores are from the truth."""
-    asked, prepared = case.asked, case.prepared
-    alone = await brain.read(
-        lambda work: legs.alone(work, prepared, depth=TOP, valid_at=asked.valid_at), as_of=asked.as_of
-    )
+    asked, embedder = case.asked, brain.embedder
+    question = search.Question(query=asked.text, scope=asked.scope, valid_at=asked.valid_at, limit=TOP)
+    prepared = await search.prepare(embedder, question)
     answer = await brain.read(lambda work: search.run(work, prepared), as_of=asked.as_of)
+    alone = await brain.read(
+        lambda work: legs.alone(
+            work,
+            asked.text,
+            case.vector,
+            model=embedder.model,
+            scope=asked.scope,
+            depth=TOP,
+            valid_at=asked.valid_at,
+        ),
+        as_of=asked.as_of,
+    )
     found = {
         "words": alone.words,
         "meaning": alone.meaning,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from brain.database import Work
+from brain.embedders import Embedder, Vector
 from brain.repository import search as repository
 from brain.services import scopes
-from brain.services.search import Prepared
 from brain.text import query_terms
 
 
@@ -20,15 +20,29 @@ class Legs:
     meaning: list[tuple[int, float]]
 
 
-async def alone(work: Work, prepared: Prepared, *, depth: int, valid_at: datetime | None = None) -> Legs:
-    """Return the order of each leg for a prepared question, as of the transaction's instant."""
-    covered = await scopes.for_reading(work, prepared.question.scope)
+async def query_vector(embedder: Embedder, query: str) -> Vector | None:
+    """Return the vector of a query; no transaction may be open."""
+    [vector] = await embedder.embed([query], query=True)
+    return vector
+
+
+async def alone(
+    work: Work,
+    query: str,
+    vector: Vector | None,
+    *,
+    model: str,
+    scope: str,
+    depth: int,
+    valid_at: datetime | None = None,
+) -> Legs:
+    """Return the order of each leg for a query, as of the transaction's instant."""
+    covered = await scopes.for_reading(work, scope)
     visible = repository.Visible(
         scopes=list(covered.numbers), numbers=list(covered.numbers.values()), valid_at=valid_at or work.as_of
     )
-    terms = query_terms(prepared.question.query, work.language).terms
+    terms = query_terms(query, work.language).terms
     words = await repository.lexical(work, visible, terms, floor=0, depth=depth) if terms else None
-    model, vector = prepared.embedder.model, prepared.vector
     nearest = await repository.vector(work, visible, vector, model=model, depth=depth) if vector is not None else []
     return Legs(
         [(hit.doc, hit.score) for hit in words.hits] if words else [], [(hit.doc, hit.score) for hit in nearest]

@@ -126,7 +126,11 @@ async def ask(brain: Brain, loaded: Loaded, question: Asked, tally: Tally) -> No
     tally.seconds.append(time.perf_counter() - began)
     every = replace(prepared, embedder=WithoutFloor(brain.embedder))
     unfloored = await brain.read(lambda work: search.run(work, every))
-    alone = await brain.read(lambda work: legs.alone(work, prepared, depth=DEPTH))
+    vector = await legs.query_vector(brain.embedder, asked.query)
+    model = brain.embedder.model
+    alone = await brain.read(
+        lambda work: legs.alone(work, asked.query, vector, model=model, scope=asked.scope, depth=DEPTH)
+    )
     found = {
         FUSED: [hit.fact.doc for hit in answer.hits],
         UNFLOORED: [hit.fact.doc for hit in unfloored.hits],
