@@ -10,9 +10,10 @@ from typing import Any
 from brain import trust
 from brain.database import Work
 from brain.errors import InvalidInput
-from brain.layers import Constraint, Fact, Record, Version
+from brain.layers import Assertion, Constraint, Fact, Record, Version
 from brain.names import clean_text
 from brain.refs import Ref, parse_ref
+from brain.repository import versions
 from brain.services import inputs
 
 
@@ -40,7 +41,7 @@ async def weigh(work: Work, *, claims: Sequence[tuple[str, str]], recall: str = 
         ref = parse_ref(text, field=f"{field}.ref")
         layer = _claimable(ref, field=f"{field}.ref")
         read = clean_text(value, field=f"{field}.value", minimum=1, maximum=2_000)
-        row = await inputs.visible_row(work, ref, field=f"{field}.ref")
+        row = await _in_force(work, ref, field=f"{field}.ref")
         if isinstance(row, Constraint) and row.status == "retired":
             raise InvalidInput(f"{field}.ref names a rule that was retired and claims nothing any more.", field=field)
         full = str(Ref(ref.layer, row.id, row.version))
@@ -58,6 +59,21 @@ def held_at(work: Work, row: Version) -> datetime:
     if isinstance(row, Record):
         return datetime.combine(row.date, time(), tzinfo=work.zone).astimezone(UTC)
     return row.known_from
+
+
+async def _in_force(work: Work, ref: Ref, *, field: str) -> Version:
+    """Return the row that a ref names; raise InvalidInput for a version that was rewritten, retired or forgotten."""
+    row = await inputs.visible_row(work, ref, field=field)
+    if ref.version:
+        log = await versions.history(work, inputs.readable_layer(ref, field=field), row.id)
+        closed = any(each.known_to is not None for each in log if each.row.version == row.version)
+        if closed or (isinstance(row, Assertion) and row.tombstone):
+            raise InvalidInput(
+                f"{field} names a version that was rewritten, retired or forgotten; it claims nothing any more.",
+                field=field,
+                hint=f"Leave out @{ref.version} and read the row as it stands.",
+            )
+    return row
 
 
 def _claimable(ref: Ref, *, field: str) -> trust.Layer:
