@@ -35,7 +35,7 @@ test-long: setup ## Run the long property and soak tests
 	@$(BIN)/pytest -m long
 
 test-docker: setup wheels ## Run the storage tests in a container, and the whole of docker-compose.yml
-	@TEST_DATABASE=docker $(BIN)/pytest -m "docker or (database and not long)"
+	@TEST_DATABASE=docker $(BIN)/pytest -n $(JOBS) --dist loadgroup -m "docker or (database and not long)"
 
 check: setup ## Lint, check the format and check the types
 	@$(BIN)/ruff check .

@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("compose")]
 
 ROOT = Path(__file__).parent.parent.parent
 TOKEN = secrets.token_hex(32)
@@ -42,10 +42,11 @@ class Project:
 
     name: str
     environment: Mapping[str, str]
+    env_file: Path
+    """Empty, as no file of the developer's may lend a token or a password."""
 
     def compose(self, *arguments: str) -> str:
-        # No file of the developer's may lend a token or a password.
-        command = [*compose_command(), "--project-name", self.name, "--env-file", os.devnull, *arguments]
+        command = [*compose_command(), "--project-name", self.name, "--env-file", str(self.env_file), *arguments]
         done = subprocess.run(command, check=True, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, text=True)
         return done.stdout
 
@@ -72,9 +73,12 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def project() -> Iterator[Project]:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    name = f"brain-test-{secrets.token_hex(4)}"
     secret = {"BRAIN_HTTP_TOKEN": TOKEN, "POSTGRES_PASSWORD": secrets.token_hex(16)}
-    given = Project(f"brain-test-{secrets.token_hex(4)}", {**os.environ, **secret, "BRAIN_HTTP_PORT": str(free_port())})
+    env_file = tmp_path_factory.mktemp("compose") / "env"
+    env_file.touch()
+    given = Project(name, {**os.environ, **secret, "BRAIN_HTTP_PORT": str(free_port())}, env_file)
     try:
         given.compose("up", "--build", "--detach")
         given.wait_until_healthy()
@@ -94,12 +98,12 @@ async def call(project: Project, tool: str, arguments: dict[str, Any]) -> Any:
 
 
 async def test_an_authenticated_client_writes_and_reads(project: Project) -> None:
-    await call(project, "set_pin", {"key": "harbour-report", "content": "The draft waits for the tide tables."})
+    await call(project, "set_pin", {"state": "The draft waits for the tide tables.", "scope": "lane:work"})
     assert "tide tables" in json.dumps(await call(project, "get_session_continuation", {}))
 
 
 async def test_what_was_written_outlives_the_containers(project: Project) -> None:
-    await call(project, "set_pin", {"key": "lighthouse", "content": "The lamp is serviced in spring."})
+    await call(project, "set_pin", {"state": "The lamp is serviced in spring.", "scope": "lane:personal"})
     project.compose("down")
     project.compose("up", "--detach")
     project.wait_until_healthy()
@@ -137,6 +141,7 @@ def test_the_database_has_shared_memory_for_an_index_build(project: Project) -> 
 
 @pytest.mark.parametrize("variable", ["BRAIN_HTTP_TOKEN", "POSTGRES_PASSWORD"])
 def test_compose_refuses_to_start_without_a_secret(project: Project, variable: str) -> None:
-    without = Project(project.name, {name: value for name, value in project.environment.items() if name != variable})
+    others = {name: value for name, value in project.environment.items() if name != variable}
+    without = replace(project, environment=others)
     with pytest.raises(subprocess.CalledProcessError):
         without.compose("config")
