@@ -27,7 +27,7 @@ from brain.layers import LAYERS
 from brain.names import Scope
 from brain.repository import search as legs
 from brain.runtime import Brain
-from brain.services import answers, memory, scopes, search
+from brain.services import memory, scopes
 from brain.text import query_terms
 from brain.tools.protocol import Result
 
@@ -37,6 +37,7 @@ WRITES: Final = 3_000
 LATER: Final = 10_000
 PATIENCE_SECONDS: Final = 120
 BATCH: Final = 500
+DEPTH: Final = 200
 EXAMPLES: Final = 10
 AROUND: Final = 160
 KINDS: Final = ("payloads", "searches", "plans", "reads")
@@ -78,12 +79,9 @@ async def session_start(brain: Brain, asked: Arguments, as_of: str = "") -> Reco
 
 
 async def searched(brain: Brain, asked: Arguments, as_of: str = "") -> Recorded:
-    """Search, by default as of now; scores are kept as the binary numbers that they are."""
-    prepared = await search.prepare(brain.embedder, search.Question(**asked))
-    answer = await brain.read(lambda work: search.run(work, prepared), as_of=as_of)
-    scores = "\n".join(f"{hit.fact.id}@{hit.fact.version} {hit.score.hex()}" for hit in answer.hits)
-    shown = as_bytes(Result(answers.text(answer), answers.shown(answer)))
-    return Recorded("searches", asked, answer.diagnosis["as_of"], scores.encode() + b"\n" + shown)
+    """Search, by default as of now; scores are written with every digit that tells one number from another."""
+    result = await ask(brain, "read_memory", **asked, as_of=as_of)
+    return Recorded("searches", asked, result.data["diagnosis"]["as_of"], as_bytes(result))
 
 
 async def words_leg(brain: Brain, asked: Arguments, as_of: str = "", *, general: bool = False) -> Recorded:
@@ -93,7 +91,7 @@ async def words_leg(brain: Brain, asked: Arguments, as_of: str = "", *, general:
         covered = await scopes.for_reading(work, "")
         visible = legs.Visible(list(covered.numbers), list(covered.numbers.values()), work.as_of)
         terms = query_terms(asked["query"], work.language).terms
-        found = await legs.lexical(work, visible, terms, floor=0.0, depth=search.DEPTH, general=general)
+        found = await legs.lexical(work, visible, terms, floor=0.0, depth=DEPTH, general=general)
         lines = [f"{hit.doc} {hit.score.hex()} {hit.coverage.hex()}" for hit in found.hits]
         lines.append(f"{found.weights} {found.candidates} {found.best_below.hex()}")
         return Recorded("plans", asked, work.as_of.isoformat(), "\n".join(lines).encode())
