@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +12,7 @@ import typer
 from brain import migrate as migrations
 from brain.cli import serve as serving
 from brain.cli.command import AsOf, Yes, command, confirmed
-from brain.cli.output import Answer, Screen, progress
+from brain.cli.output import Answer, Screen, print_answer, progress
 from brain.errors import BrainError, InvalidInput, Unavailable
 from brain.render import counted
 from brain.runtime import Brain
@@ -50,11 +52,20 @@ def serve(context: typer.Context) -> None:
 def demo(
     plain: Annotated[bool, typer.Option("--plain", help="No colours.")] = False,
     seed_only: Annotated[bool, typer.Option("--seed-only", help="Fill the demo's brain and stop.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON envelope, the story to standard error.")
+    ] = False,
 ) -> None:
     """See an assistant's memory at work: a scripted session with a real server, in a brain of its own."""
     from demo.walkthrough import main
 
-    raise typer.Exit(main(plain, seed_only=seed_only))
+    if not as_json:
+        raise typer.Exit(main(plain, seed_only=seed_only))
+    with contextlib.redirect_stdout(sys.stderr):
+        code = main(plain, seed_only=seed_only)
+    failure = None if code == 0 else BrainError("The demo did not run to its end.", hint="Standard error says why.")
+    print_answer(Answer({"finished": code == 0}, lambda screen: None, failure=failure), as_json=True)
+    raise typer.Exit(code)
 
 
 async def migrate(brain: Brain, down_to: DownTo = "", yes: Yes = False) -> Answer:

@@ -19,7 +19,12 @@ SUMMARY = "Serve MCP: over stdio to the client that started this process, or ove
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of brain serve; what is left out comes from the settings."""
-    parsed = argparse.ArgumentParser("brain serve", description=SUMMARY, allow_abbrev=False)
+    parsed = argparse.ArgumentParser(
+        "brain serve",
+        description=SUMMARY,
+        allow_abbrev=False,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=78),
+    )
     add = parsed.add_argument
     add("--http", action="store_true", help="serve Streamable HTTP at /mcp; needs BRAIN_HTTP_TOKEN")
     add("--host", metavar="ADDRESS", help="address to bind, with --http (BRAIN_HTTP_HOST)")
