@@ -87,3 +87,70 @@ async def now(brain: Brain) -> datetime:
 def as_bytes(result: Result) -> bytes:
     """An answer as a client receives it."""
     return json.dumps([result.text, result.data], ensure_ascii=False).encode()
+
+
+SAMPLES: Mapping[str, Any] = {
+    "rule": "Never email clients on a Sunday",
+    "said": "please never mail clients on sundays",
+    "reason": "the user said so",
+    "state": "The draft is sent",
+    "key": "kestrel-db",
+    "title": "File the tax return",
+    "page": "Marlow & Finch",
+    "body": "A client since 2024.",
+    "text": "The Kestrel dashboard uses DuckDB",
+    "ref": "memory:kestrel-db",
+    "query": "what does the dashboard use?",
+    "kind": "note",
+    "date": "2026-02-01",
+    "happened": "The search found nothing",
+    "expected": "A hit for the dashboard",
+    "artifact": "Traceback: KeyError 'vat' in line 3 of totals.py",
+    "category": "tool",
+    "expected_version": 1,
+    "since": "2026-01-01",
+    "until": "2026-12-31",
+    "claims": [],
+    "recall": "It uses DuckDB",
+    "useful": "useful",
+    "report": "useful",
+    "verdict": "useful",
+}
+"""An accepted value for every argument that some tool cannot do without."""
+
+NEEDED: Mapping[str, Sequence[str]] = {
+    "amend_memory": ("text",),
+    "set_constraint": ("said",),
+    "touch_thread": ("title",),
+    "weigh_claims": ("recall",),
+}
+"""Optional arguments without which a call would say nothing."""
+
+
+_OWN: Mapping[str, Mapping[str, Any]] = {
+    "read_wiki": {"page": "Kestrel"},
+    "retire_constraint": {"ref": "constraint:none"},
+    "set_pin": {"scope": "lane:work"},
+}
+
+
+def accepted(tool: AnyTool) -> dict[str, Any]:
+    """The smallest call that a tool accepts on a brain that `furnish` filled."""
+    names = [*tool.schema.get("required", []), *NEEDED.get(tool.name, ())]
+    return {name: SAMPLES[name] for name in names} | dict(_OWN.get(tool.name, {}))
+
+
+async def furnish(brain: Brain) -> dict[str, str]:
+    """Write one row of each layer with the samples; return the ref of each."""
+    refs = {}
+    calls: dict[str, dict[str, Any]] = {
+        "write_memory": {"text": SAMPLES["text"], "key": SAMPLES["key"]},
+        "set_constraint": {"rule": "Invoices go out in EUR", "said": SAMPLES["said"]},
+        "set_pin": {"state": "First state"},
+        "touch_thread": {"key": "tax", "title": SAMPLES["title"]},
+        "write_wiki": {"page": "Kestrel", "body": "A dashboard."},
+        "log_record": {"kind": "invoice", "title": "Marlow 14", "date": "2026-02-01", "value": "5", "unit": "EUR"},
+    }
+    for tool, arguments in calls.items():
+        refs[tool] = str((await ask(brain, tool, **arguments)).data["row"]["ref"])
+    return refs

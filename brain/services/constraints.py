@@ -8,7 +8,7 @@ from datetime import datetime
 from brain.database import Work
 from brain.errors import NotFound, Refused
 from brain.layers import LAYERS, Constraint
-from brain.names import clean_text, fold, parse_scope
+from brain.names import clean_text, excerpt, fold, parse_scope
 from brain.refs import new_id, parse_ref
 from brain.repository import versions
 from brain.services import inputs, scopes
@@ -47,7 +47,7 @@ async def retire(
         raise Refused("ref must name a constraint, for example constraint:<id>.", field="ref")
     current: Constraint | None = await versions.get(work, LAYER, parsed.id)
     if current is None:
-        raise NotFound(f"ref {parsed} names no constraint.", field="ref")
+        raise NotFound(f"ref {excerpt(str(parsed))} names no constraint.", field="ref")
     work.caller.check_may_write(parse_scope(current.scope, field="scope"))
     if current.status == "retired":
         return current, False

@@ -8,7 +8,7 @@ from dataclasses import replace
 from brain.database import Work
 from brain.errors import InvalidInput, NotFound, Refused
 from brain.layers import LAYERS, Friction
-from brain.names import clean_text, fold
+from brain.names import clean_text, excerpt, fold
 from brain.refs import new_id, parse_ref
 from brain.repository import versions
 from brain.services import inputs, scopes
@@ -55,7 +55,7 @@ async def triage(work: Work, *, ref: str, status: str, note: str = "") -> Fricti
         raise InvalidInput("ref must name a friction entry, for example friction:<id>.", field="ref")
     current: Friction | None = await versions.get(work, LAYER, parsed.id)
     if current is None:
-        raise NotFound(f"ref {parsed} names no friction entry.", field="ref")
+        raise NotFound(f"ref {excerpt(str(parsed))} names no friction entry.", field="ref")
     comment = clean_text(note, field="note", maximum=2_000) or current.note
     if (current.status, current.note) == (wanted, comment):
         return current

@@ -8,6 +8,7 @@ from typing import Any
 from brain.database import Work
 from brain.errors import NotFound
 from brain.layers import LAYERS, Assertion, Layer, layer_named
+from brain.names import excerpt
 from brain.refs import Ref, parse_ref
 from brain.repository import versions, visibility
 from brain.repository.versions import Stamped
@@ -35,7 +36,7 @@ async def of(work: Work, name: str, *, for_human: bool = False) -> History:
     layer = layer_named(ref.layer, field="ref") if for_human else inputs.readable_layer(ref, field="ref")
     found = await versions.history(work, layer, ref.id)
     if not found:
-        raise NotFound(f"ref {ref} was not known at that instant.", field="ref")
+        raise NotFound(f"ref {excerpt(str(ref))} was not known at that instant.", field="ref")
     return History(str(Ref(ref.layer, ref.id)), layer, found, await _hid(work, layer, found))
 
 

@@ -13,7 +13,7 @@ from brain.caller import weakest
 from brain.database import Work
 from brain.errors import Conflict, InvalidInput, NotFound, Refused
 from brain.layers import Layer, Version, layer_named
-from brain.names import clean_key, clean_text, slug
+from brain.names import clean_key, clean_text, excerpt, slug
 from brain.refs import Ref, parse_ref
 from brain.repository import versions
 
@@ -162,7 +162,7 @@ async def visible_row(work: Work, ref: Ref, *, field: str) -> Version:
     else:
         row = await versions.get(work, layer, ref.id)
     if row is None:
-        raise NotFound(f"{field} {ref} names nothing that is visible at that instant.", field=field)
+        raise NotFound(f"{field} {excerpt(str(ref))} names nothing that is visible at that instant.", field=field)
     return row
 
 

@@ -61,7 +61,7 @@ def error_text(error: BrainError) -> str:
     sentence = error.message
     if error.field and error.field not in sentence:
         sentence = f"{error.field}: {sentence}"
-    text = f"{sentence} {error.hint}".strip()
+    text = " ".join(f"{sentence} {error.hint}".split())  # a sentence never starts a second line
     if isinstance(error, Conflict):
         text = f"{text}\n{_current(error.current)}"
     return scrub(text)

@@ -9,7 +9,7 @@ from pydantic import Field
 from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import Fact
-from brain.render import counted
+from brain.render import counted, inline
 from brain.services import answers, facts, history, inputs, rows, search, trail
 from brain.tools.common import (
     Arguments,
@@ -124,7 +124,7 @@ async def walk_trail(brain: Brain, given: WalkTrail) -> Result:
     as_of = _as_of(given.as_of, trail.pinned(given.cursor))
     arguments = given.model_dump(exclude={"as_of"})
     found = await brain.read(lambda work: trail.walk(work, **arguments), as_of=as_of)
-    filters = "; ".join(f"{name} {value}" for name, value in found.filters.items())
+    filters = "; ".join(f"{name} {inline(str(value))}" for name, value in found.filters.items())
     lines = [f"{counted(len(found.facts), 'fact')} by event time; {filters}."]
     lines += [fact_text(fact) for fact in found.facts]
     lines += [f"More: cursor {found.cursor}"] if found.cursor else []
