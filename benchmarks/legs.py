@@ -43,7 +43,9 @@ async def alone(
     )
     terms = query_terms(query, work.language).terms
     words = await repository.lexical(work, visible, terms, floor=0, depth=depth) if terms else None
-    nearest = await repository.vector(work, visible, vector, model=model, depth=depth) if vector is not None else []
+    nearest: list[repository.VectorHit] = []
+    if vector is not None:
+        nearest, _ = await repository.vector(work, visible, vector, model=model, depth=depth, rows=0)
     return Legs(
         [(hit.doc, hit.score) for hit in words.hits] if words else [], [(hit.doc, hit.score) for hit in nearest]
     )

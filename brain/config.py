@@ -1,4 +1,7 @@
-"""Settings, read once from the environment and an optional .env file; the only reader of the environment."""
+"""Settings, read once from the environment and the user's settings file; the only reader of the environment.
+
+A file in the working directory is not read: clients start the server inside whatever checkout the user opened.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
+from platformdirs import user_config_path
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -18,7 +22,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix="BRAIN_",
-        env_file=".env",
+        env_file=user_config_path("layered-memory") / "settings.env",
         env_file_encoding="utf-8",
         extra="ignore",
         frozen=True,

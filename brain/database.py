@@ -46,6 +46,11 @@ def json_value(value: Any) -> Jsonb:
     return Jsonb(value)
 
 
+def literal(text: str) -> str:
+    """Return a text as an SQL literal, for the few places that a parameter cannot reach."""
+    return sql.Literal(text).as_string()
+
+
 @dataclass(slots=True)
 class Work:
     """One transaction in one namespace: everything it reads is as of one instant."""
@@ -87,8 +92,10 @@ class Work:
         """Run a query and return the first column."""
         return await (await self._run(self.connection.cursor(row_factory=scalar_row), query, params)).fetchall()
 
-    async def run(self, query: str, params: Params) -> int:
-        """Run a statement and return how many rows it touched."""
+    async def run(self, query: str, params: Params | None) -> int:
+        """Run a statement and return how many rows it touched; without parameters, several statements at once."""
+        if params is None:
+            return (await self.connection.execute(query.encode())).rowcount
         return (await self._run(self.connection.cursor(), query, params)).rowcount
 
     async def run_many(self, query: str, params: Iterable[Params]) -> None:
@@ -154,6 +161,15 @@ class Database:
         if self._settings.migration_database_url is not None:
             return self._settings.migration_database_url.get_secret_value()
         return await self._dsn()
+
+    @asynccontextmanager
+    async def owner_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Open a connection as the schema's owner, outside any transaction, for maintenance that takes its time."""
+        try:
+            async with await AsyncConnection.connect(await self.owner_dsn(), autocommit=True) as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise translated(error) from error
 
     async def schema_version(self) -> str | None:
         """The number of the newest migration applied, or None for an empty database."""
@@ -281,6 +297,8 @@ class Database:
             raise translated(timeout) from timeout
 
     async def _ready(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        if self._server is not None and self._server.postmaster_pid is None:
+            await self._revive()
         if self._pool is None:
             async with self._opening:
                 if self._pool is None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from brain.database import Work, named_queries
+from brain.database import Work, literal, named_queries
 from brain.embedders.base import Vector
+from brain.repository import vector_index
 from brain.repository.memory import vector_text
 
 _SQL = {
@@ -18,6 +19,15 @@ _SQL = {
 
 MOST_MUTABLE = 4_000
 """Up to so many rows that may be hidden, the words leg reads running counts instead of scanning what is visible."""
+
+EXACT_ROWS = 20_000
+"""Up to so many visible rows, every vector is compared; above, a model's index is used where there is one."""
+
+EF_SEARCH = 400
+"""How many candidates one step of the index walk holds."""
+
+MOST_WALKED = 100_000
+"""Where a walk of the index ends at the latest."""
 
 _SCAN_RATIO = 0.3
 """Looking terms up row by row pays while the rows to look up are fewer than this share of the postings saved."""
@@ -134,10 +144,33 @@ async def lexical_of(work: Work, visible: Visible, docs: Sequence[int], weights:
     return {hit.doc: hit for hit in await work.all(LexicalHit, _SQL["lexical_of"], params)}
 
 
-async def vector(work: Work, visible: Visible, asked: Vector, *, model: str, depth: int) -> list[VectorHit]:
-    """Return the nearest rows by cosine similarity, exact over the visible rows."""
+async def vector(
+    work: Work, visible: Visible, asked: Vector, *, model: str, depth: int, rows: int
+) -> tuple[list[VectorHit], bool]:
+    """Return the nearest of so many visible rows by cosine similarity, and whether that is exact.
+
+    Up to EXACT_ROWS, and wherever the model has no index, every visible row is compared. Above, the index is walked
+    until enough visible rows are found; when it ends short of them, every row is compared after all.
+    """
     params = {**visible.params(), "vector": vector_text(asked), "model": model, "depth": depth}
-    return await work.all(VectorHit, statement("vector", visible), params)
+    if rows > EXACT_ROWS and await vector_index.usable(work, model):
+        found = await _nearest(work, params, model, len(asked))
+        if len(found) == min(depth, rows):
+            return found, False
+    return await work.all(VectorHit, statement("vector", visible), params), True
+
+
+async def _nearest(work: Work, params: dict[str, Any], model: str, width: int) -> list[VectorHit]:
+    await work.run(
+        f"SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = {EF_SEARCH};"
+        f" SET LOCAL hnsw.max_scan_tuples = {MOST_WALKED}; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off",
+        None,
+    )
+    query = _SQL["nearest"].replace("{model}", literal(model)).replace("{width}", str(width))
+    try:
+        return await work.all(VectorHit, query, params)
+    finally:
+        await work.run("SET LOCAL enable_seqscan = on; SET LOCAL enable_sort = on", None)
 
 
 async def vector_of(work: Work, docs: Sequence[int], asked: Vector, *, model: str) -> dict[int, float]:

@@ -52,6 +52,10 @@ class Retrieved:
     fallen: Sequence[repository.VectorHit]
     """Rows of the vector leg that are not among those that stand."""
     ranked: list[Ranked]
+    rows: int
+    """How many rows were visible."""
+    exact: bool
+    """Whether every one of them was compared, in both legs."""
 
 
 async def retrieve(work: Work, visible: repository.Visible, asked: Asked) -> Retrieved:
@@ -60,13 +64,17 @@ async def retrieve(work: Work, visible: repository.Visible, asked: Asked) -> Ret
     words = NO_WORDS
     if query.terms:
         words = await repository.lexical(work, visible, query.terms, floor=asked.coverage_floor, depth=DEPTH)
+    rows = words.weights.rows or await repository.searched(work, visible)
     nearest: list[repository.VectorHit] = []
+    exact = True
     if asked.vector is not None:
-        nearest = await repository.vector(work, visible, asked.vector, model=asked.embedder.model, depth=DEPTH)
+        nearest, exact = await repository.vector(
+            work, visible, asked.vector, model=asked.embedder.model, depth=DEPTH, rows=rows
+        )
     standing = await _standing(work, visible, words, nearest, asked)
     kept = {each.doc for each in standing}
     fallen = [hit for hit in nearest if hit.score > 0 and hit.doc not in kept]
-    return Retrieved(query, words, nearest, fallen, await _ranked(work, standing))
+    return Retrieved(query, words, nearest, fallen, await _ranked(work, standing), rows, exact)
 
 
 async def relax(work: Work, visible: repository.Visible, strict: Retrieved) -> Retrieved:

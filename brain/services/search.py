@@ -141,19 +141,18 @@ async def run(work: Work, prepared: Prepared) -> Answer:
     chosen = ranked[start : start + question.limit]
     rows = await facts.by_doc(work, [each.row.doc for each in chosen])
     page = [Hit(rows[each.row.doc], each.score, each.candidate, each.relaxed) for each in chosen]
-    searched = found[0].words.weights.rows or await repository.searched(work, visible)
     following = start + len(page)
     more = len(ranked) > following
-    reason = _reason(page, ranked, found, searched, prepared)
+    reason = _reason(page, ranked, found, prepared)
     diagnosis = {
         "reason": reason,
         "mode": question.mode,
         "filters": _filters(question, visible, covered),
         "as_of": times.format_instant(work.as_of),
         "valid_at": times.format_instant(visible.valid_at),
-        "rows_searched": searched,
+        "rows_searched": found[0].rows,
         "rows_without_vector": await repository.without_vector(work, visible, model=prepared.embedder.model),
-        "exact": True,
+        "exact": all(each.exact for each in found),
         "lexical": _words_said(found[0].query, found[0].words),
         "vector": _vector_said(prepared, len(found[0].nearest)),
         "below_floor": _below(found),
@@ -222,7 +221,7 @@ def _visible(work: Work, question: Question, covered: scopes.Covered) -> reposit
 
 
 def _reason(
-    page: Sequence[Hit], ranked: Sequence[Ranked], found: Sequence[Retrieved], searched: int, prepared: Prepared
+    page: Sequence[Hit], ranked: Sequence[Ranked], found: Sequence[Retrieved], prepared: Prepared
 ) -> ranking.Reason:
     if page:
         return "relaxed_match" if page[0].relaxed else "matched"
@@ -230,7 +229,7 @@ def _reason(
         return "past_end"
     if prepared.failed:
         return "leg_unavailable"
-    if not searched:
+    if not found[0].rows:
         return "empty_scope"
     fell = any(each.words.candidates or each.fallen for each in found)
     return "below_floor" if fell else "no_match"

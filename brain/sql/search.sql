@@ -260,6 +260,30 @@ WHERE distance <> 'NaN'::float8
 ORDER BY distance, doc
 LIMIT %(depth)s
 
+-- name: nearest
+-- The same by the model's approximate index: rows come in order of half-precision distance until enough are visible,
+-- and are compared again exactly.
+WITH found AS MATERIALIZED (
+    SELECT m.doc, e.embedding
+    FROM embeddings e
+    JOIN memory m ON m.namespace = %(namespace)s AND m.content = e.content
+    JOIN memory_visible v ON v.namespace = %(namespace)s AND v.doc = m.doc
+    WHERE e.namespace = %(namespace)s AND e.model = {model}
+      AND v.scope = ANY(%(scopes)s)
+      AND v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)s)
+      AND (v.valid_from IS NULL OR v.valid_from <= %(valid_at)s)
+      AND (v.valid_to IS NULL OR v.valid_to > %(valid_at)s)
+      AND (%(kinds)s::text[] IS NULL OR m.kind = ANY(%(kinds)s))
+      AND (%(tags)s::text[] IS NULL OR m.tags @> %(tags)s)
+      AND (%(since)s::timestamptz IS NULL OR m.occurred >= %(since)s)
+      AND (%(until)s::timestamptz IS NULL OR m.occurred < %(until)s)
+    ORDER BY (e.embedding::halfvec({width})) <=> %(vector)s::halfvec({width})
+    LIMIT %(depth)s
+)
+SELECT doc, 1 - (embedding <=> %(vector)s::vector) AS score
+FROM found
+ORDER BY score DESC, doc
+
 -- name: vector_of
 -- Cosine similarity of named rows.
 SELECT m.doc, 1 - (e.embedding <=> %(vector)s::vector) AS score
