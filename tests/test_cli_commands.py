@@ -19,7 +19,7 @@ from brain.services import friction
 
 EXPECTED_COMMANDS = (
     {"serve", "demo", "migrate", "status", "doctor", "session", "remember", "search", "show", "history", "trail"} |
-    {"audit", "pin", "thread", "wiki", "record", "constraint", "forget", "friction", "scope"}
+    {"digest", "audit", "pin", "thread", "wiki", "record", "constraint", "forget", "friction", "scope"}
 )  # fmt: skip
 
 
@@ -197,6 +197,17 @@ def test_the_audit_lists_every_write_in_order_and_filters(cli: Cli) -> None:
     assert limited["warnings"] == ["There are more; these are the oldest 2."]
     until = writes[2]["recorded_at"]
     assert len(cli("audit", "--as-of", until, "--json").data["writes"]) == 3
+
+
+def test_the_digest_sums_up_a_period_and_is_the_same_every_time(cli: Cli) -> None:
+    cli("remember", "A fact.", "--key", "a", "--known-at", "2026-01-05")
+    cli("remember", "A later fact.", "--known-at", "2026-02-05")
+    told = cli("digest", "--since", "2026-01-01", "--until", "2026-02-01", "--json").data
+    assert "A fact." in told["markdown"]
+    assert "A later fact." not in told["markdown"]
+    assert cli("digest", "--since", "2026-01-01", "--until", "2026-02-01", "--json").data == told
+    assert cli("digest", "--since", "2026-01-01", "--until", "2026-02-01").out.rstrip() == told["markdown"].rstrip()
+    assert cli("digest", "--since", "tomorrow").code == 2
 
 
 def test_scopes_are_listed_and_added_by_hand(cli: Cli) -> None:

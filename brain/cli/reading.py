@@ -15,6 +15,7 @@ from brain.render import counted, fact_text, row_text
 from brain.runtime import Brain
 from brain.services import answers, facts, inputs, rows
 from brain.services import audit as audit_service
+from brain.services import digest as digest_service
 from brain.services import history as history_service
 from brain.services import search as search_service
 from brain.services import session as session_service
@@ -36,6 +37,7 @@ def add_to(app: typer.Typer) -> None:
     command(app, "show", show)
     command(app, "history", history)
     command(app, "trail", trail)
+    command(app, "digest", digest)
     command(app, "audit", audit)
 
 
@@ -140,6 +142,12 @@ async def trail(
 
     data = {"facts": [inputs.shown(facts.LAYER, each) for each in found.facts], "filters": found.filters}
     return Answer(data | ({"cursor": found.cursor} if found.cursor else {}), print_all)
+
+
+async def digest(brain: Brain, since: Since = "7d", until: Until = "", scope: Scope = "", as_of: AsOf = "") -> Answer:
+    """Summarise a period as Markdown: new, changed, superseded and forgotten facts, and what else moved."""
+    found = await brain.read(lambda work: digest_service.of(work, since=since, until=until, scope=scope), as_of=as_of)
+    return Answer({"markdown": found.markdown, **found.data()}, lambda screen: screen.line(found.markdown.rstrip("\n")))
 
 
 async def audit(
