@@ -19,7 +19,7 @@ BEGIN
           AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
           AND l.classid::bigint = (lock_key >> 32) & 4294967295 AND l.objid::bigint = lock_key & 4294967295
     ) INTO writing;
-    IF writing AND wanted IS NOT NULL THEN
+    IF writing AND (wanted IS NOT NULL OR NOT EXISTS (SELECT FROM namespaces n WHERE n.namespace = ns)) THEN
         PERFORM pg_advisory_xact_lock_shared(lock_key);
         reading := brain_clock() - interval '1 microsecond';
         writing := false;

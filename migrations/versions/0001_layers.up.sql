@@ -53,7 +53,8 @@ END $$;
 
 -- The instant that a read may call "now": everything at or before it is committed, and every later write gets a
 -- later instant. While a writer is under way that is the newest committed instant, otherwise the clock's.
--- With wanted set, waits for writers that could still commit at or before it.
+-- With wanted set, waits for writers that could still commit at or before it; without a committed instant yet, for the
+-- very first writer.
 CREATE FUNCTION brain_begin_read(ns text, wanted timestamptz)
     RETURNS TABLE (instant timestamptz, time_zone text, language text) LANGUAGE plpgsql VOLATILE
 AS $$
@@ -69,7 +70,7 @@ BEGIN
           AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
           AND l.classid::bigint = (lock_key >> 32) & 4294967295 AND l.objid::bigint = lock_key & 4294967295
     ) INTO writing;
-    IF writing AND wanted IS NOT NULL THEN
+    IF writing AND (wanted IS NOT NULL OR NOT EXISTS (SELECT FROM namespaces n WHERE n.namespace = ns)) THEN
         PERFORM pg_advisory_xact_lock_shared(lock_key);
         reading := brain_clock() - interval '1 microsecond';
         writing := false;
