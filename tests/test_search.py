@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +19,7 @@ from brain.database import Database
 from brain.embedders import LocalHash
 from brain.errors import ConfigurationError, InvalidInput
 from brain.runtime import Brain
-from brain.services import backfill, cursors
+from brain.services import backfill
 from brain.services.memory import Draft
 from brain.services.search import NOTHING
 from brain.text import ANALYSIS_VERSION
@@ -37,6 +38,12 @@ async def store(module_dsn: str) -> AsyncIterator[Database]:
 
 async def search(brain: Brain, query: str, **arguments: Any) -> dict[str, Any]:
     return dict((await ask(brain, "read_memory", query=query, **arguments)).data)
+
+
+def moved(cursor: str, place: int) -> str:
+    """The cursor of a page that begins at another place."""
+    as_of, _, *rest = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    return base64.urlsafe_b64encode(json.dumps([as_of, place, *rest]).encode()).decode().rstrip("=")
 
 
 # --- the vector leg
@@ -264,8 +271,9 @@ async def test_the_reason_says_why_nothing_was_found(store: Database) -> None:
     assert (await search(brain, "north", scope="lane:school"))["reason"] == "empty_scope"
     assert (await search(brain, "north", kinds=["event"]))["reason"] == "empty_scope"
     assert (await search(brain, "sideways?"))["reason"] == "no_match"
-    beyond = cursors.pack(await now(brain), 999)
-    past = await search(brain, "north", cursor=beyond)
+    await remember(brain, Draft(text="north", scope="lane:personal"))
+    first = await search(brain, "north", limit=1)
+    past = await search(brain, "north", cursor=moved(first["cursor"], 999))
     assert (past["reason"], past["hits"], past["message"]) == ("past_end", [], "There are no more hits.")
 
 
@@ -277,7 +285,7 @@ async def test_strict_needs_every_word_and_says_that_meaning_was_not_asked(store
     assert (data["hits"], data["message"]) == ([], NOTHING)
     assert data["diagnosis"]["mode"] == "strict"
     assert data["diagnosis"]["vector"]["status"] == "not_asked"
-    with pytest.raises(InvalidInput, match="hybrid, strict"):
+    with pytest.raises(InvalidInput, match="strict"):
         await search(brain, "Marlow", mode="fuzzy")
 
 
@@ -393,12 +401,13 @@ async def test_pages_stay_together_while_others_write(store: Database) -> None:
         if "cursor" in data:
             data = await search(brain, "export number", limit=4, cursor=data["cursor"])
     assert seen == whole
+    cursor = (await search(brain, "export number", limit=4))["cursor"]
     with pytest.raises(InvalidInput, match="as_of"):
-        await search(brain, "export number", cursor=cursors.pack(await now(brain), 4), as_of=as_of)
+        await search(brain, "export number", cursor=cursor, as_of=as_of)
 
 
 @pytest.mark.parametrize(
-    "cursor", ["x", "é", "AAAA", "W10", "bnVsbA", "[" * 200_000, cursors.pack.__doc__, "WyIyMDI2LTAxLTAxIiwgLTFd"]
+    "cursor", ["x", "é", "AAAA", "W10", "bnVsbA", "[" * 200_000, "a b", "WyIyMDI2LTAxLTAxIiwgLTFd"]
 )
 async def test_a_cursor_that_this_server_did_not_give_is_refused(store: Database, cursor: str) -> None:
     with pytest.raises(InvalidInput, match="cursor must be the cursor of an earlier answer"):
@@ -406,8 +415,6 @@ async def test_a_cursor_that_this_server_did_not_give_is_refused(store: Database
 
 
 async def test_a_deeply_nested_cursor_is_refused(store: Database) -> None:
-    import base64
-
     deep = base64.urlsafe_b64encode(b"[" * 100_000).decode()
     with pytest.raises(InvalidInput, match="cursor"):
         await search(brain_on(store), "anything", cursor=deep)
