@@ -28,8 +28,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Params = Mapping[str, Any]
+_Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 _ATTEMPTS = 4
+_READING = "ISOLATION LEVEL READ COMMITTED READ ONLY"
+_WRITING = "ISOLATION LEVEL READ COMMITTED"
+"""A write does not ask for READ WRITE: it would override a server that was told to accept none."""
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -113,7 +117,7 @@ class Database:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._opening = asyncio.Lock()
-        self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
+        self._pool: _Pool | None = None
         self._server: embedded.Server | None = None
         self._given_out: dict[str, datetime] = {}
         """For each namespace the newest instant that a read of this process called now."""
@@ -186,7 +190,7 @@ class Database:
             raise translated(error) from error
 
     async def _read(self, caller: Caller, job: Callable[[Work], Awaitable[T]], as_of: datetime | str | None) -> T:
-        async with self._transaction(caller, "READ ONLY") as connection:
+        async with self._transaction(caller, _READING) as connection:
             start = await self._begin_read(connection, caller, None)
             zone = times.zone(start["time_zone"] or self._settings.time_zone)
             wanted = times.parse_instant(as_of, field="as_of", zone=zone) if isinstance(as_of, str) and as_of else as_of
@@ -215,7 +219,7 @@ class Database:
         return await cursor.fetchone()
 
     async def _write(self, caller: Caller, job: Callable[[Work], Awaitable[T]]) -> T:
-        async with self._transaction(caller, "READ WRITE") as connection:
+        async with self._transaction(caller, _WRITING) as connection:
             cursor = await connection.cursor(row_factory=dict_row).execute(
                 "SELECT instant, time_zone, language, created FROM brain_begin_write(%s, %s, %s)",
                 (caller.namespace, self._settings.time_zone, self._settings.language),
@@ -240,15 +244,35 @@ class Database:
 
     @asynccontextmanager
     async def _transaction(self, caller: Caller, mode: str) -> AsyncIterator[AsyncConnection[Any]]:
+        pool, connection = await self._begun(caller, mode)
+        try:
+            yield connection
+        except BaseException:
+            if not connection.closed:
+                await connection.execute("ROLLBACK")
+            raise
+        finally:
+            await pool.putconn(connection)
+
+    async def _begun(self, caller: Caller, mode: str) -> tuple[_Pool, AsyncConnection[Any]]:
+        """Check a connection out and begin its transaction.
+
+        One that died in the pool is replaced at once, whatever the job: nothing was asked of it yet. The pool's own
+        check would wait between attempts, longer each time.
+        """
         pool = await self._ready()
-        async with pool.connection() as connection:
-            await connection.execute(self._begin(caller, mode))
+        for number in range(self._settings.pool_size + 1):
+            connection = await pool.getconn()
             try:
-                yield connection
-            except BaseException:
-                if not connection.closed:
-                    await connection.execute("ROLLBACK")
-                raise
+                await connection.execute(self._begin(caller, mode))
+            except BaseException as error:
+                await pool.putconn(connection)
+                dead = isinstance(error, psycopg.OperationalError) and _is_broken(error)
+                if not dead or number == self._settings.pool_size:
+                    raise
+            else:
+                return pool, connection
+        raise AssertionError("unreachable")
 
     def _begin(self, caller: Caller, mode: str) -> sql.Composed:
         """Everything that a transaction sets, as literals in one round trip."""
@@ -258,7 +282,7 @@ class Database:
             " SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock};"
             " SET LOCAL idle_in_transaction_session_timeout = 60000"
         ).format(
-            mode=sql.SQL("ISOLATION LEVEL READ COMMITTED READ ONLY" if mode == "READ ONLY" else "READ WRITE"),
+            mode=sql.SQL(mode),
             namespace=sql.Literal(caller.namespace),
             statement=sql.Literal(self._settings.statement_timeout_ms),
             lock=sql.Literal(self._settings.lock_timeout_ms),
@@ -296,7 +320,7 @@ class Database:
         else:
             raise translated(timeout) from timeout
 
-    async def _ready(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+    async def _ready(self) -> _Pool:
         if self._server is not None and self._server.postmaster_pid is None:
             await self._revive()
         if self._pool is None:
@@ -305,10 +329,10 @@ class Database:
                     self._pool = await self._open()
         return self._pool
 
-    async def _open(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+    async def _open(self) -> _Pool:
         dsn = await self._dsn()
         await self._check_schema()
-        pool: AsyncConnectionPool[AsyncConnection[Any]] = AsyncConnectionPool(
+        pool: _Pool = AsyncConnectionPool(
             dsn,
             kwargs={
                 "autocommit": True,
@@ -320,7 +344,6 @@ class Database:
             max_idle=300,
             timeout=self._settings.connect_timeout_seconds,
             reconnect_timeout=self._settings.connect_timeout_seconds,
-            check=AsyncConnectionPool.check_connection,
             open=False,
         )
         await pool.open()
