@@ -75,13 +75,14 @@ class Case:
 
     def __init__(self, corpus: Corpus, asked: Asked, vector: Vector | None, cosine_floor: float) -> None:
         self.corpus, self.asked, self.vector, self.cosine_floor = corpus, asked, vector, cosine_floor
-        self._exact = None if vector is None else filling.stored(vector).astype(np.float64)
+        exact = None if vector is None else filling.stored(vector).astype(np.float64)
+        self._cosines = corpus.cosines(exact)
         self.visible = corpus.visible(asked)
         self.evidence = self.scored(self.visible)
 
     def scored(self, rows: Sequence[Row]) -> Evidence:
         """Score rows with their own statistics."""
-        return self.corpus.evidence(rows, self.asked.text, self._exact)
+        return self.corpus.evidence(rows, self.asked.text, self._cosines)
 
     def fused(self, evidence: Evidence) -> Scores:
         """Return the final scores that some evidence leads to."""
@@ -91,16 +92,18 @@ class Case:
         """Return the first documents that some evidence leads to."""
         final = self.fused(evidence)
         return {
-            "words": truth.order(evidence.words)[:TOP],
-            "meaning": truth.order(evidence.meaning)[:TOP],
-            "fused": truth.order(final, lambda doc: self.corpus.by_doc[doc].revision.key)[:TOP],
+            "words": truth.order(evidence.words, TOP),
+            "meaning": truth.order(evidence.meaning, TOP),
+            "fused": truth.order(final, TOP, lambda doc: self.corpus.by_doc[doc].revision.key),
         }
 
     def filtered(self, evidence: Evidence, most: int | None) -> Evidence:
         """Return the evidence of a search that cuts each leg off first and hides what is not visible afterwards."""
         visible = {row.doc for row in self.visible}
-        words = {doc: evidence.words[doc] for doc in truth.order(evidence.words)[:most] if doc in visible}
-        meaning = {doc: evidence.meaning[doc] for doc in truth.order(evidence.meaning)[:most] if doc in visible}
+        words, meaning = (
+            {doc: scores[doc] for doc in (scores if most is None else truth.order(scores, most)) if doc in visible}
+            for scores in (evidence.words, evidence.meaning)
+        )
         return Evidence(words, meaning, evidence.coverage)
 
 

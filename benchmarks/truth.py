@@ -5,6 +5,7 @@ Plain Python and numpy over the revisions themselves. Only the constants of the 
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ DEPTH: Final = 200
 """How many rows each leg hands to fusion, as documented."""
 
 Scores = dict[int, float]
+Cosines = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class Corpus:
             for place, (doc, revision) in enumerate(zip(filled.docs, history, strict=True))
         ]
         self.by_doc = {row.doc: row for row in self.rows}
-        self._vectors = filled.vectors
+        self._vectors = filled.vectors.astype(np.float64)
+        self._norms = np.linalg.norm(self._vectors, axis=1)
         self._lives: dict[str, list[Row]] = {}
         for row in self.rows:
             self._lives.setdefault(row.revision.key, []).append(row)
@@ -85,24 +88,30 @@ class Corpus:
             and (as_of is None or row.revision.known_from <= as_of)
         ]
 
-    def evidence(self, rows: Sequence[Row], query: str, vector: npt.NDArray[np.float64] | None) -> Evidence:
+    def cosines(self, vector: Cosines | None) -> Cosines | None:
+        """Return the cosine similarity of every revision, in order; NaN where there is no direction."""
+        if vector is None:
+            return None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Cosines = self._vectors @ vector / (self._norms * np.linalg.norm(vector))
+        return found
+
+    def evidence(self, rows: Sequence[Row], query: str, cosines: Cosines | None) -> Evidence:
         """Score rows for a query as a fresh index over exactly these rows would."""
         words, coverage = _bm25(rows, query_terms(query, self.language).terms)
-        return Evidence(words, self._cosine(rows, vector), coverage)
-
-    def _cosine(self, rows: Sequence[Row], vector: npt.NDArray[np.float64] | None) -> Scores:
-        if vector is None or not rows:
-            return {}
-        stored = self._vectors[[row.place for row in rows]].astype(np.float64)
-        norms = np.linalg.norm(stored, axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            cosines = stored @ vector / (norms * np.linalg.norm(vector))
-        return {row.doc: float(cosine) for row, cosine, norm in zip(rows, cosines, norms, strict=True) if norm > 0}
+        meaning = {} if cosines is None else {row.doc: float(cosines[row.place]) for row in rows}
+        return Evidence(words, {doc: score for doc, score in meaning.items() if score == score}, coverage)
 
 
-def order(scores: Mapping[int, float], tie: Callable[[int], object] = lambda doc: doc) -> list[int]:
+def order(
+    scores: Mapping[int, float], most: int | None = None, tie: Callable[[int], object] = lambda doc: doc
+) -> list[int]:
     """Return documents by falling score; scores that differ by less than arithmetic noise are tied."""
-    return sorted(scores, key=lambda doc: (-round(scores[doc], 10), tie(doc)))
+
+    def place(doc: int) -> tuple[float, object]:
+        return -round(scores[doc], 10), tie(doc)
+
+    return sorted(scores, key=place) if most is None else heapq.nsmallest(most, scores, key=place)
 
 
 def fused(corpus: Corpus, evidence: Evidence, asked: Asked, cosine_floor: float) -> Scores:
@@ -111,8 +120,8 @@ def fused(corpus: Corpus, evidence: Evidence, asked: Asked, cosine_floor: float)
     A leg hands over its best rows that pass its own floor; what only one leg handed over is looked up in the other.
     """
     passing = {doc: score for doc, score in evidence.words.items() if _covers(evidence.coverage[doc])}
-    by_words = set(order(passing)[:DEPTH])
-    nearest = {doc: evidence.meaning[doc] for doc in order(evidence.meaning)[:DEPTH]}
+    by_words = set(order(passing, DEPTH))
+    nearest = {doc: evidence.meaning[doc] for doc in order(evidence.meaning, DEPTH)}
     by_meaning = {doc for doc, score in nearest.items() if score >= cosine_floor}
     standing = by_words | by_meaning
     words = {doc: evidence.words[doc] for doc in standing if doc in evidence.words}

@@ -140,8 +140,8 @@ def test_no_answer_about_the_past_differs_from_the_truth_while_shortcuts_leak(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "leakage.json"
-    monkeypatch.setattr(leakage, "SMALL", (60, 180))
-    leakage.main(["--small", "--questions", "40", "--json", str(out)])
+    monkeypatch.setattr(leakage, "SMALL", (50, 150))
+    leakage.main(["--small", "--questions", "30", "--json", str(out)])
     bars = results(out)["bars"]
     assert {name: bars[f"{name}_top5"] for name in leakage.COLUMNS} == dict.fromkeys(leakage.COLUMNS, 0)
     assert bars["max_score_error"] < 1e-9
@@ -152,8 +152,8 @@ def test_no_answer_about_the_past_differs_from_the_truth_while_shortcuts_leak(
 @pytest.mark.usefixtures("own_database")
 def test_asof_compares_searching_the_past_with_searching_now(tmp_path: Path) -> None:
     out = tmp_path / "asof.json"
-    asof.main(["--sizes", "100,200", "--questions", "5", "--json", str(out)])
+    asof.main(["--sizes", "60,120", "--questions", "5", "--json", str(out)])
     found = results(out)
-    assert set(found["bars"]) == {"ratio_100", "ratio_200"}
+    assert set(found["bars"]) == {"ratio_60", "ratio_120"}
     assert min(found["bars"].values()) > 0
-    assert found["sizes"]["200"]["past"]["rows_median"] < found["sizes"]["200"]["now"]["rows_median"]
+    assert found["sizes"]["120"]["past"]["rows_median"] < found["sizes"]["120"]["now"]["rows_median"]
