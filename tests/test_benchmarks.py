@@ -140,8 +140,8 @@ def test_no_answer_about_the_past_differs_from_the_truth_while_shortcuts_leak(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "leakage.json"
-    monkeypatch.setattr(leakage, "SMALL", (50, 150))
-    leakage.main(["--small", "--questions", "30", "--json", str(out)])
+    monkeypatch.setattr(leakage, "SMALL", (60, 180))
+    leakage.main(["--small", "--questions", "40", "--json", str(out)])
     bars = results(out)["bars"]
     assert {name: bars[f"{name}_top5"] for name in leakage.COLUMNS} == dict.fromkeys(leakage.COLUMNS, 0)
     assert bars["max_score_error"] < 1e-9
