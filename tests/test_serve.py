@@ -51,11 +51,11 @@ def wait_until_gone(dsn: str, *, application: str = "brain%") -> int:
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE %s",
                 (application,),
             ).fetchone()
-            assert found is not None
-            if found[0] == 0:
+            if found == (0,):
                 return 0
             connection.execute("SELECT pg_sleep(0.05)")
-        return int(found[0])
+    assert found is not None
+    return int(found[0])
 
 
 def wait_until_waiting(connection: psycopg.Connection[tuple[int]]) -> None:

@@ -60,6 +60,7 @@ async def test_every_reading_tool_tolerates_null_for_what_may_be_left_out(enviro
         "get_memory": {"ref": "known"},
         "get_history": {"ref": "known"},
         "read_wiki": {"page": "known"},
+        "get_digest": {"since": "7d"},
         "weigh_claims": {"claims": [{"ref": "wiki:known", "value": "x"}]},
     }
     async with over_stdio(environment) as client:
@@ -185,9 +186,9 @@ def http_client(port: int) -> mcp.Client:
 
 async def test_a_brain_answers_over_http_across_a_restart_and_only_with_the_token(environment: dict[str, str]) -> None:
     with over_http(environment) as (port, process):
-        for path, headers, status in (("/healthz", {}, 200), ("/mcp", {}, 401)):
+        for method, path, status in (("GET", "/healthz", 200), ("POST", "/mcp", 401)):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-            connection.request("GET" if path == "/healthz" else "POST", path, headers=headers)
+            connection.request(method, path)
             assert connection.getresponse().status == status
             connection.close()
         async with http_client(port) as client:
