@@ -289,6 +289,54 @@ async def test_strict_needs_every_word_and_says_that_meaning_was_not_asked(store
         await search(brain, "Marlow", mode="fuzzy")
 
 
+async def test_auto_relaxes_only_when_no_row_has_every_word_and_marks_each_hit(store: Database) -> None:
+    brain = brain_on(store)
+    await remember(brain, "invoice 2026-014 from Marlow", "invoice 2026-015 from Finch", "A postcard from Porto")
+    exact = await search(brain, "Marlow invoice 2026-014", mode="auto")
+    assert exact["reason"] == "matched"
+    assert [hit["key"] for hit in exact["hits"]] == ["invoice 2026-014 from Marlow"]
+    relaxed = await search(brain, "Marlow invoice 2026-014 overdue", mode="auto")
+    assert relaxed["reason"] == "relaxed_match"
+    assert relaxed["hits"][0]["key"] == "invoice 2026-014 from Marlow"
+    assert {hit["match_quality"] for hit in relaxed["hits"]} == {"relaxed"}
+    nothing = await search(brain, "zebra crossing", mode="auto")
+    assert (nothing["hits"], nothing["message"]) == ([], NOTHING)
+
+
+async def test_a_wording_finds_more_but_never_past_a_filter(store: Database) -> None:
+    brain = brain_on(store)
+    await remember(
+        brain,
+        Draft(text="The bicycle was stolen", key="bike", scope="lane:personal"),
+        Draft(text="A velocipede in the museum", key="velo", scope="lane:personal"),
+        Draft(text="The bicycle budget", key="work", scope="lane:work"),
+    )
+    arguments: dict[str, Any] = {"query": "velocipede", "scope": "lane:personal"}
+    assert await found(brain, **arguments) == ["velo"]
+    assert set(await found(brain, query_variants=["bicycle stolen"], **arguments)) == {"velo", "bike"}
+    assert await found(brain, query_variants=["bicycle stolen"], kinds=["event"], **arguments) == []
+    assert await found(brain, query_variants=["velocipede", "velocipede"], **arguments) == ["velo"]
+
+
+@pytest.mark.parametrize("view", ["full", "compact"])
+async def test_a_budget_leaves_whole_hits_out_and_a_cursor_goes_on_with_them(store: Database, view: str) -> None:
+    brain = brain_on(store)
+    await remember(brain, *(Draft(text=f"export {n} " + "long " * 300, key=f"k{n}") for n in range(8)))
+    as_of = (await now(brain)).isoformat()
+    whole = [hit["text"] for hit in (await search(brain, "export long", limit=8, as_of=as_of))["hits"]]
+    answer = await ask(brain, "read_memory", query="export long", limit=8, as_of=as_of, max_chars=12_000, view=view)
+    seen = [hit["text"] for hit in answer.data["hits"]]
+    assert 0 < len(seen) < 8
+    assert len(answer.text) + len(json.dumps(answer.data, ensure_ascii=False)) <= 12_000
+    while "cursor" in answer.data:
+        cursor = answer.data["cursor"]
+        answer = await ask(
+            brain, "read_memory", query="export long", limit=8, cursor=cursor, max_chars=12_000, view=view
+        )
+        seen += [hit["text"] for hit in answer.data["hits"]]
+    assert seen == whole
+
+
 async def test_applied_filters_are_echoed_and_narrow_both_legs(store: Database) -> None:
     brain = bound(brain_on(store), "kestrel")
     await remember(
@@ -465,7 +513,7 @@ async def test_a_search_as_of_an_instant_gives_the_bytes_that_it_gave_then(store
         await _disturb(brain, round_)
     later = [
         Draft(text=f"zebra export {n} of table {n % 9} with new words w{n} kestrel", key=f"later{n}", scope="lane:work")
-        for n in range(2_000)
+        for n in range(1_200)
     ]
     await remember(brain, *later)
     for question, as_of, given in recorded:

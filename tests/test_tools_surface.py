@@ -44,6 +44,14 @@ async def brain(store: Database) -> Brain:
     return brain
 
 
+@pytest.fixture(scope="module")
+async def steady(store: Database) -> Brain:
+    """The same for tests whose calls change nothing."""
+    brain = brain_on(store, origin="model")
+    await furnish(brain)
+    return brain
+
+
 async def call(brain: Brain, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
     server = build_server(catalogue.ALL, lambda peer: brain, instructions=catalogue.INSTRUCTIONS)
     async with mcp.Client(server) as client:
@@ -159,18 +167,18 @@ async def test_a_reading_tool_answers_an_empty_brain_without_failing(store: Data
 
 
 @ALL
-async def test_an_unknown_argument_is_refused_and_nothing_is_done(brain: Brain, name: str) -> None:
-    result = await call(brain, name, accepted(TOOLS[name]) | {"zzz_unknown": 1})
+async def test_an_unknown_argument_is_refused_and_nothing_is_done(steady: Brain, name: str) -> None:
+    result = await call(steady, name, accepted(TOOLS[name]) | {"zzz_unknown": 1})
     assert result.is_error
     assert result.structured_content is None
     assert f"{name} has no argument 'zzz_unknown'." in text_of(result)
 
 
 @ALL
-async def test_a_missing_argument_is_named(brain: Brain, name: str) -> None:
+async def test_a_missing_argument_is_named(steady: Brain, name: str) -> None:
     for missing in TOOLS[name].schema.get("required", []):
         chosen = {key: value for key, value in accepted(TOOLS[name]).items() if key != missing}
-        result = await call(brain, name, chosen)
+        result = await call(steady, name, chosen)
         assert result.is_error
         assert text_of(result).startswith(f"{name} needs {missing}")
 
@@ -189,14 +197,14 @@ async def test_a_missing_argument_is_named(brain: Brain, name: str) -> None:
     ],
 )
 async def test_a_slip_is_answered_with_the_nearest_name(
-    brain: Brain, name: str, arguments: dict[str, Any], sentence: str
+    steady: Brain, name: str, arguments: dict[str, Any], sentence: str
 ) -> None:
-    result = await call(brain, name, arguments)
+    result = await call(steady, name, arguments)
     assert (result.is_error, text_of(result)) == (True, sentence)
 
 
-async def test_an_argument_of_another_product_is_refused(brain: Brain) -> None:
-    result = await call(brain, "set_pin", {"state": "x", "lanes": "work"})
+async def test_an_argument_of_another_product_is_refused(steady: Brain) -> None:
+    result = await call(steady, "set_pin", {"state": "x", "lanes": "work"})
     assert result.is_error
     assert "set_pin has no argument 'lanes'" in text_of(result)
 
@@ -220,15 +228,15 @@ def with_bad_text(schema: dict[str, Any], bad: str) -> Iterator[tuple[str, Any]]
 
 @ALL
 @pytest.mark.parametrize("bad", ["a\x00b", "trip \ud83d", "\udfff"])
-async def test_text_that_cannot_be_stored_is_refused_in_every_argument(brain: Brain, name: str, bad: str) -> None:
-    before = (await ask(brain, "get_status")).data["visible_rows"]
+async def test_text_that_cannot_be_stored_is_refused_in_every_argument(steady: Brain, name: str, bad: str) -> None:
+    before = (await ask(steady, "get_status")).data["visible_rows"]
     for argument, value in with_bad_text(TOOLS[name].schema, bad):
         with pytest.raises(InvalidInput) as refused:
-            await ask(brain, name, **(accepted(TOOLS[name]) | {argument: value}))
+            await ask(steady, name, **(accepted(TOOLS[name]) | {argument: value}))
         assert refused.value.field.startswith(argument)
         assert ("NUL" in refused.value.message) is ("\x00" in bad)
         refused.value.message.encode()
-    assert (await ask(brain, "get_status")).data["visible_rows"] == before
+    assert (await ask(steady, "get_status")).data["visible_rows"] == before
 
 
 async def test_a_bad_string_leaves_the_connection_in_order(brain: Brain) -> None:
@@ -292,15 +300,15 @@ class Watched:
 
 
 @pytest.mark.parametrize("name", READING)
-async def test_a_reading_tool_runs_in_a_read_only_transaction(brain: Brain, name: str) -> None:
-    watched = Watched(brain.database)
-    await ask(replace(brain, database=cast(Any, watched)), name, **accepted(TOOLS[name]))
+async def test_a_reading_tool_runs_in_a_read_only_transaction(steady: Brain, name: str) -> None:
+    watched = Watched(steady.database)
+    await ask(replace(steady, database=cast(Any, watched)), name, **accepted(TOOLS[name]))
     assert set(watched.modes) == {"on"}
 
 
 @pytest.mark.parametrize("name", [name for name in TOOLS if name not in READING])
-async def test_a_read_only_process_refuses_every_writing_tool(brain: Brain, name: str) -> None:
-    reader = replace(brain, caller=replace(brain.caller, read_only=True))
+async def test_a_read_only_process_refuses_every_writing_tool(steady: Brain, name: str) -> None:
+    reader = replace(steady, caller=replace(steady.caller, read_only=True))
     with pytest.raises(BrainError, match="read-only"):
         await ask(reader, name, **accepted(TOOLS[name]))
 
