@@ -16,7 +16,7 @@ from brain.embedders.local_hash import LocalHash
 from brain.errors import NotFound
 from brain.layers import LAYERS
 from brain.names import Scope
-from brain.repository import audit, models, scopes, status, versions, visibility
+from brain.repository import audit, models, scopes, status, vector_index, versions, visibility
 from brain.repository import search as queries
 from brain.runtime import Brain
 from brain.services import amendments, backfill, history, records, search, session, trail
@@ -95,9 +95,19 @@ async def legs(work: Work) -> None:
     assert docs
     assert await queries.lexical_of(work, visible, docs, found.weights)
     assert await queries.vector_of(work, docs, asked, model=model)
-    assert await queries.vector(work, visible, asked, model=model, depth=10)
-    assert await queries.searched(work, visible) > len(docs)
+    rows = await queries.searched(work, visible)
+    assert rows > len(docs)
+    exact, _ = await queries.vector(work, visible, asked, model=model, depth=10, rows=rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queries, "EXACT_ROWS", 0)
+        patch.setattr(vector_index, "usable", usable)
+        assert (await queries.vector(work, visible, asked, model=model, depth=10, rows=rows))[0] == exact
     assert await queries.without_vector(work, visible, model=model) == 1
+
+
+async def usable(work: Work, model: str) -> bool:
+    """Let the statement that walks an index run, whether there is one or not."""
+    return True
 
 
 async def switch_models(work: Work) -> None:
@@ -121,15 +131,15 @@ def planned(module_dsn: str) -> dict[str, list[str]]:
     plans: dict[str, list[str]] = {}
     run, run_many = Work._run, Work.run_many
 
-    async def explain(work: Work, query: str, params: Mapping[str, Any]) -> None:
-        if query not in plans:
+    async def explain(work: Work, query: str, params: Mapping[str, Any] | None) -> None:
+        if query not in plans and not query.startswith("SET "):
             role = await (await work.connection.execute("SELECT current_user")).fetchone()
             assert role == ("brain_app",)
-            given = {"namespace": work.namespace, "as_of": work.as_of, **params}
+            given = {"namespace": work.namespace, "as_of": work.as_of, **(params or {})}
             cursor = await work.connection.execute(f"EXPLAIN {query}".encode(), given)
             plans[query] = [line for (line,) in await cursor.fetchall()]
 
-    async def explained_run(work: Work, cursor: Any, query: str, params: Mapping[str, Any]) -> Any:
+    async def explained_run(work: Work, cursor: Any, query: str, params: Mapping[str, Any] | None) -> Any:
         await explain(work, query, params)
         return await run(work, cursor, query, params)
 

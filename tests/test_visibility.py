@@ -144,14 +144,14 @@ def histories(examples: int) -> Any:
 
 @pytest.mark.parametrize("layer", ["memory", "record"])
 @given(drawn=small, seed=st.integers(0, 2**32))
-@histories(145)
+@histories(146)
 async def test_short_histories_show_what_the_rule_says(store: Brain, layer: str, drawn: list[Claim], seed: int) -> None:
     await run_history(store, layer, drawn, seed)
 
 
 @pytest.mark.parametrize("layer", ["memory", "record"])
 @given(drawn=long(), seed=st.integers(0, 2**32))
-@histories(5)
+@histories(4)
 async def test_long_histories_show_what_the_rule_says(store: Brain, layer: str, drawn: list[Claim], seed: int) -> None:
     await run_history(store, layer, drawn, seed)
 
