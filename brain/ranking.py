@@ -1,4 +1,4 @@
-"""From the scores of each leg to one order: ranks, fusion, a bounded re-rank, and the honesty floor."""
+"""From what each leg says of a row to one order: evidence and the honesty floor, fusion, and a bounded re-rank."""
 
 from __future__ import annotations
 
@@ -12,10 +12,36 @@ B = 0.75
 """BM25 constants (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework: BM25 and Beyond")."""
 
 RRF_K = 60
-"""Reciprocal rank fusion constant (Cormack, Clarke and Büttcher 2009)."""
+"""Constant of reciprocal rank fusion over query variants (Cormack, Clarke and Büttcher 2009)."""
 
-COVERAGE_FLOOR = 0.5
-"""Idf-weighted share of the query's terms that a hit must contain to stand on its words alone."""
+WORDS_FLOOR = 0.32
+"""Coverage from which a row stands on its words alone."""
+
+COMPANION = 0.5
+"""Once one row stands, others are kept down to this share of the floor."""
+
+COVERAGE_FLOOR = WORDS_FLOOR * COMPANION
+"""Rows that cover less of the query are never candidates of the words leg."""
+
+COVERAGE_WEIGHT = 0.5
+"""What full coverage adds to a similarity as evidence."""
+
+UNKNOWN_NAME = 3.0
+"""How much heavier a name that no row contains weighs in the query than another unknown word."""
+
+UBIQUITOUS = 0.1
+SMALL_CORPUS = 20
+"""From so many rows on, a row needs one matching term that at most a tenth of the rows (or two) contain."""
+
+DAMPED_FROM = 100
+"""Length in terms from which a long text's BM25 is damped: it mentions everything."""
+
+IDEAL_SHARE = 0.5
+"""Share of the sum of idf below which the best BM25 of a query does not count as full evidence."""
+
+TOP = 5
+CLOSE = 0.6
+"""Places and score ratio within which the newer of two rows about the same thing comes first."""
 
 Reason = Literal["matched", "relaxed_match", "empty_scope", "no_match", "below_floor", "past_end", "leg_unavailable"]
 
@@ -34,8 +60,26 @@ _RECENCY_SPAN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
+class Profile:
+    """How far the similarities of one embedding model can be trusted; measured by `python -m benchmarks.locomo`."""
+
+    weight: float
+    """Share of the words leg in the fused score; the vector leg has the rest."""
+    base: float
+    """Cosine of unrelated texts."""
+    cap: float
+    """The best similarity of a query counts as at least this much, so that a weak one is not inflated."""
+    damping: float
+    """Exponent that damps BM25 of long texts, for models that judge them better; 0 leaves it."""
+    floor: float
+    """Evidence from which a row stands."""
+    words_only: bool = False
+    """The model sees words only: its similarity orders rows that share words and is no evidence of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class LegScore:
-    """What one leg says of a document: its rank (tied scores share one), its score, and whether that is evidence."""
+    """What one leg says of a document: its rank (tied scores share one) and its score."""
 
     rank: int
     score: float
@@ -49,36 +93,70 @@ class Candidate:
     lexical: LegScore | None
     vector: LegScore | None
     coverage: float
-
-    def stands(self, *, cosine_floor: float, coverage_floor: float = COVERAGE_FLOOR) -> bool:
-        """Whether one leg alone is evidence enough: the honesty floor, applied before fusion."""
-        by_meaning = self.vector is not None and self.vector.score >= cosine_floor
-        return by_meaning or (self.lexical is not None and self.coverage >= coverage_floor)
-
-    def fused(self, k: int = RRF_K) -> float:
-        """Reciprocal rank fusion: the sum of 1 / (k + rank) over the legs that found the document."""
-        return sum(1 / (k + leg.rank) for leg in (self.lexical, self.vector) if leg is not None)
+    length: int = 0
 
 
-def shared_ranks(scores: Sequence[float]) -> list[int]:
-    """Return the rank of each score in a descending list, from 1; equal scores share the rank of the first."""
-    ranks: list[int] = []
-    for position, score in enumerate(scores):
-        tied = position > 0 and score == scores[position - 1]
-        ranks.append(ranks[-1] if tied else position + 1)
-    return ranks
+def similarity(candidate: Candidate, profile: Profile) -> float:
+    """Return a candidate's cosine between that of unrelated texts (0) and equality (1)."""
+    cosine = candidate.vector.score if candidate.vector is not None else 0.0
+    return max(0.0, cosine - profile.base) / (1 - profile.base)
+
+
+def strength(candidate: Candidate, profile: Profile) -> float:
+    """Return a candidate's evidence as a multiple of the floor: from 1 on it stands.
+
+    Evidence is similarity plus half the coverage, against the profile's floor; for a row or query without a vector,
+    and for a model that sees words only, it is the coverage, against the floor for words.
+    """
+    by_words = candidate.coverage / WORDS_FLOOR
+    if profile.words_only or candidate.vector is None:
+        return by_words
+    return (similarity(candidate, profile) + COVERAGE_WEIGHT * candidate.coverage) / profile.floor
+
+
+def standing(candidates: Sequence[Candidate], profile: Profile) -> list[Candidate]:
+    """Apply the honesty floor: nothing unless some candidate stands, then it and its companions."""
+    strengths = [strength(each, profile) for each in candidates]
+    if max(strengths, default=0.0) < 1:
+        return []
+    return [each for each, found in zip(candidates, strengths, strict=True) if found >= COMPANION]
+
+
+def fuse(candidates: Sequence[Candidate], profile: Profile, *, ideal: float) -> dict[int, float]:
+    """Return a convex combination of both legs, each scaled to its best; ideal is the sum of the query's idf.
+
+    Where no candidate has a vector, the words leg orders alone.
+    """
+    words = {each.doc: _damped(each, profile) for each in candidates}
+    meaning = {each.doc: similarity(each, profile) for each in candidates}
+    best_word = max(max(words.values(), default=0.0), IDEAL_SHARE * ideal)
+    best_meaning = max(max(meaning.values(), default=0.0), profile.cap)
+    weight = profile.weight if any(each.vector is not None for each in candidates) else 1.0
+    return {
+        doc: weight * _share(words[doc], best_word) + (1 - weight) * _share(meaning[doc], best_meaning) for doc in words
+    }
+
+
+def _damped(candidate: Candidate, profile: Profile) -> float:
+    if candidate.lexical is None:
+        return 0.0
+    return candidate.lexical.score * math.pow(min(1.0, DAMPED_FROM / max(candidate.length, 1)), profile.damping)
+
+
+def _share(value: float, whole: float) -> float:
+    return value / whole if whole > 0 else 0.0
 
 
 def legs(scores: Mapping[int, float]) -> dict[int, LegScore]:
-    """Return the rank and score of each document of one leg."""
+    """Return the rank and score of each document of one leg; equal scores share the rank of the first."""
     ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-    ranks = shared_ranks([score for _, score in ordered])
-    return {doc: LegScore(rank, score) for (doc, score), rank in zip(ordered, ranks, strict=True)}
-
-
-def fuse(candidates: Sequence[Candidate]) -> dict[int, float]:
-    """Return one score a candidate out of what both legs say of it."""
-    return {each.doc: each.fused() for each in candidates}
+    ranked: dict[int, LegScore] = {}
+    rank = 0
+    for place, (doc, score) in enumerate(ordered, start=1):
+        if place == 1 or score != ordered[place - 2][1]:
+            rank = place
+        ranked[doc] = LegScore(rank, score)
+    return ranked
 
 
 def reciprocal_ranks(orders: Sequence[Sequence[int]], k: int = RRF_K) -> dict[int, float]:
@@ -93,7 +171,7 @@ def reciprocal_ranks(orders: Sequence[Sequence[int]], k: int = RRF_K) -> dict[in
 def adjustment(*, kind: str, importance: int, confidence: float, age_days: float) -> float:
     """Return a factor near one: what is important, certain and recent comes first among the equally relevant.
 
-    Recency halves with each half-life of the kind. The factor stays within 0.96 and 1.04, so that it orders
+    Recency halves with each half-life of the kind. The factor stays within 0.95 and 1.03, so that it orders
     neighbours and cannot lift an irrelevant fact over a relevant one.
     """
     recency = math.pow(0.5, max(0.0, age_days) / _HALF_LIFE_DAYS[kind])

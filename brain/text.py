@@ -3,7 +3,8 @@
 A text is cut at white space, and each chunk is analysed by itself, so that the order of words never matters:
 
 * NFKC, case folded, accents folded, digits of any script as ASCII, invisible characters dropped;
-* words of an alphabet are stemmed by Snowball; possessives and contractions lose their ending (we'll -> we);
+* words of an alphabet are stemmed by Snowball, irregular English forms by their base (went -> go);
+  possessives and contractions lose their ending (we'll -> we);
 * Han and Kana, Hangul, Thai, Lao, Khmer and Myanmar become single characters and bigrams, cut where the script changes;
 * an identifier is indexed whole and in parts, at each of its levels: `src/api/login.py` gives the path, `login.py`,
   and the words; `fooBar`, `foo_bar` and `foo-bar` are one whole, `foobar`; `C++`, `C#` and `.NET` keep their signs;
@@ -30,6 +31,7 @@ from typing import Final
 import Stemmer
 
 from brain.errors import InvalidInput
+from brain.irregular import BASES
 from brain.names import INVISIBLE, excerpt, normalize
 from brain.quantities import identity, moment, numbers, quantity
 from brain.scripts import classes
@@ -70,6 +72,8 @@ class Query:
     terms: tuple[str, ...]
     only_stop_words: bool
     ignored: tuple[str, ...]
+    names: frozenset[str] = frozenset()
+    """Those of the terms that come from words with a capital inside a sentence: probably names."""
 
 
 def terms(text: str, language: str = "english") -> list[str]:
@@ -87,9 +91,16 @@ def query_terms(text: str, language: str = "english") -> Query:
     pairs = [pair for chunk in _chunks(text) for pair in _analyse(chunk, language)]
     kept = dict.fromkeys(term for term, stop in pairs if not stop)
     if kept:
-        return Query(tuple(kept), False, tuple(dict.fromkeys(stop for _, stop in pairs if stop)))
+        ignored = tuple(dict.fromkeys(stop for _, stop in pairs if stop))
+        return Query(tuple(kept), False, ignored, _names(text, language) & kept.keys())
     stopped = dict.fromkeys(term for term, _ in pairs)
     return Query(tuple(stopped or dict.fromkeys(_punctuation(text))), bool(stopped), ())
+
+
+def _names(text: str, language: str) -> frozenset[str]:
+    """The terms of capitalised words that do not begin a sentence."""
+    words = " ".join(match[0] for match in _INSIDE.finditer(text) if match[0][0].isupper())
+    return frozenset(term for chunk in _chunks(words) for term, stop in _analyse(chunk, language) if not stop)
 
 
 def normal_form(text: str) -> str:
@@ -113,6 +124,7 @@ def _check(language: str) -> None:
 # --- from text to chunks
 
 
+_INSIDE: Final = re.compile(r"(?<!^)(?<![.?!\"“] )\b[^\W\d_]\w+")
 _NARROW_SPACE: Final = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
 _STRAY_JOINER: Final = re.compile(
     "(?<![\u2190-\u2bff\U0001f000-\U0001faff])\u200d|\u200d(?![\u2190-\u2bff\U0001f000-\U0001faff])"
@@ -387,7 +399,8 @@ def _cached_word(text: str, language: str) -> tuple[Pair, ...]:
     if not algorithm or len(folded) > TERM_MAXIMUM or folded.isdecimal():
         return ((_capped(folded), ""),)
     stop = folded if algorithm in _ENGLISH and folded in STOP_WORDS and not (len(text) > 1 and text.isupper()) else ""
-    stems = [_stem(folded, algorithm) or folded]
+    base = BASES.get(folded, folded) if algorithm in _ENGLISH else folded
+    stems = [_stem(base, algorithm) or base]
     if algorithm not in _ENGLISH:
         stems.append(_fold(_stem(text.casefold(), algorithm)))
     return tuple((stem, stop) for stem in dict.fromkeys(stems) if stem)

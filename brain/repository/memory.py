@@ -143,6 +143,13 @@ class Ranking:
     occurred: datetime
 
 
+async def lengths(work: Work, docs: Sequence[int]) -> dict[int, int]:
+    """Return the lengths of some rows in terms."""
+    return (
+        {row["doc"]: row["length"] for row in await work.dicts(_SQL["lengths"], {"docs": list(docs)})} if docs else {}
+    )
+
+
 async def ranking(work: Work, docs: Sequence[int]) -> dict[int, Ranking]:
     """Return what the re-rank needs of some rows."""
     return {row.doc: row for row in await work.all(Ranking, _SQL["ranking"], {"docs": list(docs)})} if docs else {}

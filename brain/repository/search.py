@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from brain import ranking
 from brain.database import Work, literal, named_queries
 from brain.embedders.base import Vector
 from brain.repository import vector_index
 from brain.repository.memory import vector_text
 
+_QUERIES = named_queries("search")
 _SQL = {
-    name: query.replace("{passing}", named_queries("search")["passing"])
-    for name, query in named_queries("search").items()
+    name: query.replace("{passing}", _QUERIES["passing"]).replace("{weighed}", _QUERIES["weighed"])
+    for name, query in _QUERIES.items()
 }
 
 MOST_MUTABLE = 4_000
@@ -92,8 +95,17 @@ class Weights:
     frequencies: Sequence[int]
     """How many rows contain each term."""
     idfs: Sequence[float]
+    masses: Sequence[float]
+    """What each term weighs in the query: its idf, more for a name that no row contains."""
+    rare: Sequence[bool]
+    """Whether so few rows contain it that a row may stand on it."""
     essential: Sequence[bool]
-    """Whether a row without this and every weightier term can still cover enough of the query."""
+    """Rare, and such that a row without it and every weightier term cannot cover enough of the query."""
+
+    @property
+    def ideal(self) -> float:
+        """The sum of the terms' idf."""
+        return math.fsum(self.idfs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +133,34 @@ class _Prefix:
 
 
 async def lexical(
-    work: Work, visible: Visible, terms: Sequence[str], *, floor: float, depth: int, general: bool = False
+    work: Work,
+    visible: Visible,
+    terms: Sequence[str],
+    *,
+    floor: float,
+    depth: int,
+    names: Collection[str] = (),
+    guarded: bool = False,
+    general: bool = False,
 ) -> Lexical:
     """Return the best rows by BM25 whose coverage is at least floor (1: every term), exact over the visible rows.
 
+    names are the terms that are probably names; guarded asks for a matching term that few rows contain.
     general forces the plan that scans the visible rows; otherwise the cheaper plan that applies is taken. Both give
     the same answer to the bit.
     """
-    asked = {**visible.params(), "terms": sorted(terms), "floor": floor, "depth": depth}
+    ordered = sorted(terms)
+    asked = {
+        **visible.params(),
+        "terms": ordered,
+        "names": [term in names for term in ordered],
+        "floor": floor,
+        "depth": depth,
+        "guarded": guarded,
+        "unknown_name": ranking.UNKNOWN_NAME,
+        "ubiquitous": ranking.UBIQUITOUS,
+        "small": ranking.SMALL_CORPUS,
+    }
     if not general and not visible.narrowed and visible.valid_at == work.as_of:
         prefix = await work.one(_Prefix, _SQL["prefix"], {**visible.params(), "most": MOST_MUTABLE})
         if prefix is not None and not prefix.asserted_past and prefix.mutable <= MOST_MUTABLE:
@@ -209,7 +241,7 @@ async def _in_prefix(work: Work, asked: dict[str, Any], prefix: _Prefix) -> Lexi
         "last": prefix.last,
     }
     counted = await work.dicts(_SQL["prefix_weights"], {**asked, **hidden})
-    columns = _columns(counted, "term", "df", "idf", "essential")
+    columns = _columns(counted, "term", "df", "idf", "mass", "rare", "essential")
     weights = _weights(counted[0]["rows"], counted[0]["terms"], *columns)
     if not weights.rows:
         return Lexical(weights)
@@ -218,18 +250,23 @@ async def _in_prefix(work: Work, asked: dict[str, Any], prefix: _Prefix) -> Lexi
     if found.hits:
         return found
     every = [True] * len(weights.terms)
-    return _lexical(weights, await work.dicts(_SQL["prefix_lexical"], {**given, "essential": every, "scanned": every}))
+    whole = _lexical(weights, await work.dicts(_SQL["prefix_lexical"], {**given, "essential": every, "scanned": every}))
+    return replace(whole, hits=[])
 
 
 async def _over_visible(work: Work, visible: Visible, asked: dict[str, Any]) -> Lexical:
     rows = await work.dicts(statement("lexical", visible), asked)
     first = rows[0]
-    weights = _weights(first["rows"], first["terms"], first["words"], first["dfs"], first["idfs"], first["essentials"])
+    names = ("words", "dfs", "idfs", "masses", "rares", "essentials")
+    weights = _weights(first["rows"], first["terms"], *(first[name] for name in names))
     return _lexical(weights, rows)
 
 
-def _weights(rows: float, length: float, terms: Any, dfs: Any, idfs: Any, essential: Any) -> Weights:
-    return Weights(int(rows), length / rows if rows else 0.0, terms, [int(df) for df in dfs], idfs, essential)
+def _weights(
+    rows: float, length: float, terms: Any, dfs: Any, idfs: Any, masses: Any, rare: Any, essential: Any
+) -> Weights:
+    average = length / rows if rows else 0.0
+    return Weights(int(rows), average, terms, [int(df) for df in dfs], idfs, masses, rare, essential)
 
 
 def _columns(rows: Sequence[dict[str, Any]], *names: str) -> list[list[Any]]:
@@ -240,6 +277,8 @@ def _weighted(weights: Weights) -> dict[str, Any]:
     return {
         "terms": list(weights.terms),
         "idfs": list(weights.idfs),
+        "masses": list(weights.masses),
+        "rare": list(weights.rare),
         "essential": list(weights.essential),
         "average": weights.average,
     }

@@ -56,9 +56,9 @@ def _evidence(answer: search.Answer) -> str:
         f" as of {found['as_of']}; reason {answer.reason}; words: {found['lexical']['status']},"
         f" {counted(found['lexical']['candidates'], 'candidate')}; vectors: {found['vector']['status']},"
         f" {counted(found['vector']['candidates'], 'candidate')}; below the floor: {found['below_floor']['candidates']}"
-        f" (best cosine {found['below_floor']['best_cosine']},"
-        f" best share of words {found['below_floor']['best_coverage']});"
-        f" floor {found['floor']['cosine']} or {found['floor']['coverage']}; model {found['model']}."
+        f" (best {found['below_floor']['best_strength']:.2f} of the floor,"
+        f" cosine {found['below_floor']['best_cosine']}, share of words {found['below_floor']['best_coverage']});"
+        f" floor {found['floor']['evidence']}, by words alone {found['floor']['words']}; model {found['model']}."
     )
     if found["rows_without_vector"]:
         evidence += f" {counted(found['rows_without_vector'], 'row')} without a vector: only words find them."
@@ -73,12 +73,16 @@ def _item(hit: search.Hit, compact: bool) -> Item:
         return Item(fact_text(hit.fact), kept | quality)
     legs = {
         "score": hit.score,
+        "strength": hit.strength,
         "lexical": _leg(hit.candidate.lexical),
         "vector": _leg(hit.candidate.vector),
         "coverage": hit.candidate.coverage,
     }
     relaxed = "relaxed match, " if hit.relaxed else ""
-    return Item(f"{fact_text(hit.fact)}\n  {relaxed}score {hit.score:.6f}: {_legs(hit)}", row | legs | quality)
+    return Item(
+        f"{fact_text(hit.fact)}\n  {relaxed}score {hit.score:.6f}, {hit.strength:.2f} of the floor: {_legs(hit)}",
+        row | legs | quality,
+    )
 
 
 def _leg(leg: Any) -> dict[str, Any] | None:

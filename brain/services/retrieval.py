@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -11,6 +11,7 @@ from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.repository import memory as facts
 from brain.repository import search as repository
+from brain.staleness import Dated, asks_for_the_present, newer_first
 from brain.text import Query, query_terms
 
 DEPTH = 200
@@ -19,7 +20,7 @@ DEPTH = 200
 RAREST = 3
 """How many of a query's rarest terms a relaxed pass looks for."""
 
-NO_WORDS = repository.Lexical(repository.Weights(0, 0.0, [], [], [], []))
+NO_WORDS = repository.Lexical(repository.Weights(0, 0.0, [], [], [], [], [], []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,9 @@ class Asked:
     text: str
     vector: Vector | None
     embedder: Embedder
-    coverage_floor: float = ranking.COVERAGE_FLOOR
+    profile: ranking.Profile
+    strict: bool = False
+    """Every term must occur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,32 +52,28 @@ class Retrieved:
     query: Query
     words: repository.Lexical
     nearest: Sequence[repository.VectorHit]
-    fallen: Sequence[repository.VectorHit]
-    """Rows of the vector leg that are not among those that stand."""
     ranked: list[Ranked]
     rows: int
     """How many rows were visible."""
     exact: bool
     """Whether every one of them was compared, in both legs."""
+    below: Sequence[ranking.Candidate] = ()
+    """Candidates that the floor kept out."""
 
 
 async def retrieve(work: Work, visible: repository.Visible, asked: Asked) -> Retrieved:
-    """Run both legs for one query and fuse what stands on its own."""
+    """Run both legs for one query, keep what stands above the honesty floor, and order it."""
     query = query_terms(asked.text, work.language)
-    words = NO_WORDS
-    if query.terms:
-        words = await repository.lexical(work, visible, query.terms, floor=asked.coverage_floor, depth=DEPTH)
+    words = await _words_leg(work, visible, query, asked)
     rows = words.weights.rows or await repository.searched(work, visible)
-    nearest: list[repository.VectorHit] = []
-    exact = True
-    if asked.vector is not None:
-        nearest, exact = await repository.vector(
-            work, visible, asked.vector, model=asked.embedder.model, depth=DEPTH, rows=rows
-        )
-    standing = await _standing(work, visible, words, nearest, asked)
+    nearest, exact = await _vector_leg(work, visible, words, asked, rows)
+    candidates = await _candidates(work, visible, words, nearest, asked)
+    standing = ranking.standing(candidates, asked.profile)
     kept = {each.doc for each in standing}
-    fallen = [hit for hit in nearest if hit.score > 0 and hit.doc not in kept]
-    return Retrieved(query, words, nearest, fallen, await _ranked(work, standing), rows, exact)
+    scores = ranking.fuse(candidates, asked.profile, ideal=words.weights.ideal)
+    ranked = await _newer_first(work, asked.text, await _ranked(work, standing, scores))
+    below = [each for each in candidates if each.doc not in kept]
+    return Retrieved(query, words, nearest, ranked, rows, exact, below)
 
 
 async def relax(work: Work, visible: repository.Visible, strict: Retrieved) -> Retrieved:
@@ -93,43 +92,94 @@ async def relax(work: Work, visible: repository.Visible, strict: Retrieved) -> R
         return strict
     words = await repository.lexical(work, visible, rarest, floor=0.0, depth=DEPTH)
     legs = ranking.legs({hit.doc: hit.score for hit in words.hits})
-    standing = [ranking.Candidate(hit.doc, legs[hit.doc], None, hit.coverage) for hit in words.hits]
-    ranked = [replace(each, relaxed=True) for each in await _ranked(work, standing)]
-    return replace(strict, words=words, ranked=ranked)
+    found = [ranking.Candidate(hit.doc, legs[hit.doc], None, hit.coverage) for hit in words.hits]
+    ranked = await _ranked(work, found, {hit.doc: hit.score for hit in words.hits})
+    return replace(strict, words=words, ranked=[replace(each, relaxed=True) for each in ranked])
 
 
-async def _standing(
+async def _words_leg(work: Work, visible: repository.Visible, query: Query, asked: Asked) -> repository.Lexical:
+    """Return the rows that cover enough of the query; of a query of stop words only, that is all of it."""
+    if not query.terms:
+        return NO_WORDS
+    whole = asked.strict or query.only_stop_words
+    return await repository.lexical(
+        work,
+        visible,
+        query.terms,
+        floor=1.0 if whole else ranking.COVERAGE_FLOOR,
+        depth=DEPTH,
+        names=query.names,
+        guarded=not asked.strict,
+    )
+
+
+async def _vector_leg(
+    work: Work, visible: repository.Visible, words: repository.Lexical, asked: Asked, rows: int
+) -> tuple[list[repository.VectorHit], bool]:
+    """Return the nearest rows; for a model that sees words only, the similarity of the rows that share words."""
+    if asked.vector is None:
+        return [], True
+    model = asked.embedder.model
+    if asked.profile.words_only:
+        found = await repository.vector_of(work, [hit.doc for hit in words.hits], asked.vector, model=model)
+        return [repository.VectorHit(doc, score) for doc, score in found.items()], True
+    return await repository.vector(work, visible, asked.vector, model=model, depth=DEPTH, rows=rows)
+
+
+async def _candidates(
     work: Work,
     visible: repository.Visible,
     words: repository.Lexical,
     nearest: Sequence[repository.VectorHit],
     asked: Asked,
 ) -> list[ranking.Candidate]:
-    """Return the rows that stand on their own in either leg, with both scores.
+    """Return what either leg found with both scores.
 
     What one leg found is looked up in the other, so that a row's place does not depend on where a list was cut.
     """
     lexical = {hit.doc: hit for hit in words.hits}
-    cosine = {hit.doc: hit.score for hit in nearest if hit.score >= asked.embedder.floor}
-    lexical |= await repository.lexical_of(work, visible, sorted(cosine.keys() - lexical.keys()), words.weights)
-    if asked.vector is not None:
-        known = {hit.doc: hit.score for hit in nearest}
-        missing = sorted(lexical.keys() - known.keys())
-        known |= await repository.vector_of(work, missing, asked.vector, model=asked.embedder.model)
-        cosine |= {doc: score for doc, score in known.items() if doc in lexical and score > 0}
+    cosine = {hit.doc: hit.score for hit in nearest}
+    missing = sorted(lexical.keys() - cosine.keys())
+    if asked.vector is not None and not asked.profile.words_only:
+        cosine |= await repository.vector_of(work, missing, asked.vector, model=asked.embedder.model)
+    if not asked.strict:
+        unread = sorted(cosine.keys() - lexical.keys())
+        lexical |= await repository.lexical_of(work, visible, unread, words.weights)
     by_words = ranking.legs({doc: hit.score for doc, hit in lexical.items()})
     by_meaning = ranking.legs(cosine)
+    docs = sorted(by_words.keys() | by_meaning.keys())
+    lengths = await facts.lengths(work, docs)
     return [
-        ranking.Candidate(doc, by_words.get(doc), by_meaning.get(doc), lexical[doc].coverage if doc in lexical else 0.0)
-        for doc in sorted(by_words.keys() | by_meaning.keys())
+        ranking.Candidate(
+            doc,
+            by_words.get(doc),
+            by_meaning.get(doc),
+            lexical[doc].coverage if doc in lexical else 0.0,
+            lengths[doc],
+        )
+        for doc in docs
     ]
 
 
-async def _ranked(work: Work, standing: Sequence[ranking.Candidate]) -> list[Ranked]:
-    """Fuse and re-rank: by score, then by key, so that the same question gives the same bytes."""
+async def _ranked(work: Work, standing: Sequence[ranking.Candidate], scores: Mapping[int, float]) -> list[Ranked]:
+    """Re-rank: by score, then by key, so that the same question gives the same bytes."""
     rows = await facts.ranking(work, [each.doc for each in standing])
-    scores = ranking.fuse(standing)
     ranked = [Ranked(rows[each.doc], scores[each.doc] * _adjustment(work, rows[each.doc]), each) for each in standing]
+    return _by_score(ranked)
+
+
+async def _newer_first(work: Work, question: str, ranked: list[Ranked]) -> list[Ranked]:
+    """Put the newer of two close rows first when the question asks for a value as it is now."""
+    best = ranked[: ranking.TOP]
+    if len(best) < 2 or not asks_for_the_present(question):
+        return ranked
+    texts = await facts.by_doc(work, [each.row.doc for each in best])
+    dated = [Dated(each.row.doc, each.score, each.row.occurred, texts[each.row.doc].text) for each in best]
+    raised = newer_first(dated)
+    return _by_score([replace(each, score=raised[each.row.doc]) for each in best]) + ranked[ranking.TOP :]
+
+
+def _by_score(ranked: Iterable[Ranked]) -> list[Ranked]:
     return sorted(ranked, key=lambda each: (-each.score, each.row.key))
 
 

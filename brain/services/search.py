@@ -10,6 +10,7 @@ from typing import Any
 from brain import ranking, times
 from brain.database import Work
 from brain.embedders import Embedder, Vector
+from brain.embedders.floors import profile_of
 from brain.errors import BrainError, InvalidInput
 from brain.layers import Fact
 from brain.names import clean_text
@@ -58,6 +59,11 @@ class Prepared:
         return [self.question.query, *self.question.query_variants]
 
     @property
+    def profile(self) -> ranking.Profile:
+        """How far the model's similarities are trusted, with its floor."""
+        return replace(profile_of(self.embedder.model), floor=self.embedder.floor)
+
+    @property
     def by_words_only(self) -> bool:
         """Whether the mode asks for every word, so that the vector leg has no say."""
         return self.question.mode in ("strict", "auto")
@@ -70,6 +76,8 @@ class Hit:
     fact: Fact
     score: float
     candidate: ranking.Candidate
+    strength: float
+    """Its evidence as a multiple of the honesty floor."""
     relaxed: bool = False
 
 
@@ -90,7 +98,7 @@ class Answer:
         if self.hits or self.reason in ("matched", "relaxed_match"):
             return ""
         sentences = {
-            "leg_unavailable": "The search is incomplete: the vector leg did not run, and no words matched.",
+            "leg_unavailable": "The search is incomplete: the vector leg missed rows, and no words matched.",
             "past_end": "There are no more hits.",
         }
         return sentences.get(self.reason, NOTHING)
@@ -140,10 +148,11 @@ async def run(work: Work, prepared: Prepared) -> Answer:
     ranked = _fused(found)
     chosen = ranked[start : start + question.limit]
     rows = await facts.by_doc(work, [each.row.doc for each in chosen])
-    page = [Hit(rows[each.row.doc], each.score, each.candidate, each.relaxed) for each in chosen]
+    page = [_hit(rows[each.row.doc], each, prepared) for each in chosen]
     following = start + len(page)
     more = len(ranked) > following
-    reason = _reason(page, ranked, found, prepared)
+    waiting = await repository.without_vector(work, visible, model=prepared.embedder.model)
+    reason = _reason(page, ranked, found, waiting, prepared)
     diagnosis = {
         "reason": reason,
         "mode": question.mode,
@@ -151,12 +160,12 @@ async def run(work: Work, prepared: Prepared) -> Answer:
         "as_of": times.format_instant(work.as_of),
         "valid_at": times.format_instant(visible.valid_at),
         "rows_searched": found[0].rows,
-        "rows_without_vector": await repository.without_vector(work, visible, model=prepared.embedder.model),
+        "rows_without_vector": waiting,
         "exact": all(each.exact for each in found),
         "lexical": _words_said(found[0].query, found[0].words),
         "vector": _vector_said(prepared, len(found[0].nearest)),
-        "below_floor": _below(found),
-        "floor": {"cosine": prepared.embedder.floor, "coverage": _coverage_floor(question)},
+        "below_floor": _below(found, prepared),
+        "floor": {"evidence": prepared.profile.floor, "words": ranking.WORDS_FLOOR},
         "model": prepared.embedder.model,
         "analysis": ANALYSIS_VERSION,
         "found": len(ranked),
@@ -179,19 +188,18 @@ def cut(answer: Answer, count: int) -> Answer:
     return replace(answer, hits=answer.hits[:count], cursor=cursors.pack(as_of, start + count, relaxed))
 
 
+def _hit(fact: Fact, found: Ranked, prepared: Prepared) -> Hit:
+    strength = ranking.strength(found.candidate, prepared.profile)
+    return Hit(fact, found.score, found.candidate, strength, found.relaxed)
+
+
 def _cursor(question: Question) -> cursors.Cursor:
     return cursors.unpack(question.cursor, cursors.number, cursors.number)
 
 
 def _asked(prepared: Prepared) -> list[Asked]:
-    floor = _coverage_floor(prepared.question)
     pairs = zip(prepared.queries, prepared.vectors, strict=True)
-    return [Asked(text, vector, prepared.embedder, floor) for text, vector in pairs]
-
-
-def _coverage_floor(question: Question) -> float:
-    """Return the share of the query that a row's words must cover: all of it unless the mode is hybrid."""
-    return ranking.COVERAGE_FLOOR if question.mode == "hybrid" else 1.0
+    return [Asked(text, vector, prepared.embedder, prepared.profile, prepared.by_words_only) for text, vector in pairs]
 
 
 def _fused(found: Sequence[Retrieved]) -> list[Ranked]:
@@ -221,27 +229,32 @@ def _visible(work: Work, question: Question, covered: scopes.Covered) -> reposit
 
 
 def _reason(
-    page: Sequence[Hit], ranked: Sequence[Ranked], found: Sequence[Retrieved], prepared: Prepared
+    page: Sequence[Hit], ranked: Sequence[Ranked], found: Sequence[Retrieved], waiting: int, prepared: Prepared
 ) -> ranking.Reason:
     if page:
         return "relaxed_match" if page[0].relaxed else "matched"
     if ranked:
         return "past_end"
-    if prepared.failed:
+    if prepared.failed or (waiting and not prepared.profile.words_only and not prepared.by_words_only):
         return "leg_unavailable"
     if not found[0].rows:
         return "empty_scope"
-    fell = any(each.words.candidates or each.fallen for each in found)
+    fell = any(each.words.candidates or each.below for each in found)
     return "below_floor" if fell else "no_match"
 
 
-def _below(found: Sequence[Retrieved]) -> dict[str, Any]:
-    """Return how many candidates fell below the floor, and the best cosine and coverage among them."""
-    fallen = [hit.score for each in found for hit in each.fallen]
+def _below(found: Sequence[Retrieved], prepared: Prepared) -> dict[str, Any]:
+    """Return how many candidates fell below the floor, and the best evidence, cosine and coverage among them."""
+    fallen = [candidate for each in found for candidate in each.below]
+    cosines = [each.vector.score for each in fallen if each.vector is not None]
+    coverages = [each.coverage for each in fallen] + [each.words.best_below for each in found]
+    strengths = [ranking.strength(each, prepared.profile) for each in fallen]
+    uncovered = sum(max(each.words.candidates - len(each.words.hits), 0) for each in found)
     return {
-        "candidates": sum(max(each.words.candidates - len(each.words.hits), 0) for each in found) + len(fallen),
-        "best_cosine": round(max(fallen, default=0.0), 6),
-        "best_coverage": round(max(each.words.best_below for each in found), 6),
+        "candidates": len(fallen) + uncovered,
+        "best_strength": round(max(strengths, default=0.0), 6),
+        "best_cosine": round(max(cosines, default=0.0), 6),
+        "best_coverage": round(max(coverages, default=0.0), 6),
     }
 
 

@@ -79,9 +79,20 @@ passing AS (
     LIMIT %(depth)s
 )
 
+-- name: weighed
+-- What a term weighs: its idf when a row contains it; its mass in the query, where a name that no row contains weighs
+-- more; whether it is rare enough to be evidence; and whether a row without this and every weightier term can pass.
+w.term, w.df::float8 AS df, w.idf,
+    w.idf * CASE WHEN w.df = 0 AND q.name THEN %(unknown_name)s::float8 ELSE 1 END AS mass,
+    NOT %(guarded)s OR o.rows < %(small)s OR w.df <= greatest(2, %(ubiquitous)s::float8 * o.rows) AS rare,
+    (sum((w.idf * 1099511627776)::bigint) OVER (ORDER BY w.idf, w.term))::float8
+        >= %(floor)s::float8
+            * (sum((w.idf * CASE WHEN w.df = 0 AND q.name THEN %(unknown_name)s::float8 ELSE 1 END
+                * 1099511627776)::bigint) OVER ())::float8
+        AND (NOT %(guarded)s OR o.rows < %(small)s OR w.df <= greatest(2, %(ubiquitous)s::float8 * o.rows)) AS essential
+
 -- name: prefix_weights
--- Rows, average length and the idf of each term, from running counts less the hidden rows. A term is essential unless
--- all terms that weigh no more than it, together, cannot carry a row over the floor.
+-- Rows, average length and the weight of each term, from running counts less the hidden rows.
 WITH corpus AS MATERIALIZED (
     SELECT coalesce(sum(t.docs), 0)::float8 - cardinality(%(hidden)s::bigint[]) AS rows,
         coalesce(sum(t.terms), 0)::float8 - %(hidden_length)s AS terms
@@ -117,33 +128,31 @@ weight AS (
         ln(1 + (o.rows - (c.docs - coalesce(h.docs, 0)) + 0.5) / ((c.docs - coalesce(h.docs, 0)) + 0.5)) AS idf
     FROM counted c CROSS JOIN corpus o LEFT JOIN hidden h ON h.term = c.term
 )
-SELECT o.rows, o.terms, w.term, w.df::float8 AS df, w.idf,
-    (sum((w.idf * 1099511627776)::bigint) OVER (ORDER BY w.idf, w.term))::float8
-        >= %(floor)s::float8 * (sum((w.idf * 1099511627776)::bigint) OVER ())::float8 AS essential
-FROM weight w CROSS JOIN corpus o
+SELECT o.rows, o.terms, {weighed}
+FROM weight w CROSS JOIN corpus o JOIN unnest(%(terms)s::text[], %(names)s::bool[]) AS q (term, name) ON q.term = w.term
 ORDER BY w.term
 
 -- name: prefix_lexical
 -- BM25 of the rows that contain an essential term and cover enough of the query. Terms that are not essential are
 -- looked up for the rows that can still pass.
 WITH weight AS MATERIALIZED (
-    SELECT * FROM unnest(%(terms)s::text[], %(idfs)s::float8[], %(essential)s::bool[], %(scanned)s::bool[])
-        AS w (term, idf, essential, scanned)
+    SELECT * FROM unnest(%(terms)s::text[], %(idfs)s::float8[], %(masses)s::float8[], %(rare)s::bool[],
+        %(essential)s::bool[], %(scanned)s::bool[]) AS w (term, idf, mass, rare, essential, scanned)
 ),
 total AS MATERIALIZED (
-    SELECT sum((idf * 1099511627776)::bigint) AS idf,
+    SELECT sum((mass * 1099511627776)::bigint) AS mass,
         coalesce(sum((idf * 1099511627776)::bigint) FILTER (WHERE NOT scanned), 0) AS probed
     FROM weight
 ),
 scan AS MATERIALIZED (
-    SELECT p.doc, p.scope, p.term, p.tf, p.length, w.idf, w.essential
+    SELECT p.doc, p.scope, p.term, p.tf, p.length, w.idf, w.essential, w.rare
     FROM weight w
     JOIN postings p ON p.term = w.term
     WHERE w.scanned AND p.namespace = %(namespace)s AND p.scope = ANY(%(numbers)s) AND p.doc <= %(last)s
       AND NOT EXISTS (SELECT FROM unnest(%(hidden)s::bigint[]) AS h (doc) WHERE h.doc = p.doc)
 ),
 partial AS MATERIALIZED (
-    SELECT s.doc, min(s.scope) AS scope, bool_or(s.essential) AS essential,
+    SELECT s.doc, min(s.scope) AS scope, bool_or(s.essential) AS essential, bool_or(s.rare) AS rare,
         sum((s.idf * 1099511627776)::bigint) AS covered,
         sum((s.idf * s.tf * 2.2 / (s.tf + 1.2 * (0.25 + 0.75 * s.length / %(average)s::float8))
             * 1099511627776)::bigint) AS score
@@ -160,11 +169,12 @@ probe AS (
         WHERE p.namespace = %(namespace)s AND p.term = w.term AND p.scope = a.scope AND p.doc = a.doc
         OFFSET 0
     ) p
-    WHERE (a.covered + t.probed)::float8 >= %(floor)s::float8 * t.idf::float8
+    WHERE (a.covered + t.probed)::float8 >= %(floor)s::float8 * t.mass::float8
     GROUP BY a.doc
 ),
 scored AS MATERIALIZED (
-    SELECT a.doc, a.essential, (a.covered + coalesce(b.covered, 0))::float8 AS covered, t.idf::float8 AS total,
+    SELECT a.doc, a.essential, t.mass::float8 AS total,
+        CASE WHEN a.rare THEN (a.covered + coalesce(b.covered, 0))::float8 ELSE 0 END AS covered,
         (a.score + coalesce(b.score, 0))::float8 / 1099511627776 AS score
     FROM partial a CROSS JOIN total t LEFT JOIN probe b ON b.doc = a.doc
 ),
@@ -197,28 +207,29 @@ idf AS MATERIALIZED (
     FROM unnest(%(terms)s::text[]) AS q (term) CROSS JOIN corpus c LEFT JOIN frequency f ON f.term = q.term
 ),
 weight AS MATERIALIZED (
-    SELECT term, df, idf,
-        (sum((idf * 1099511627776)::bigint) OVER (ORDER BY idf, term))::float8
-            >= %(floor)s::float8 * (sum((idf * 1099511627776)::bigint) OVER ())::float8 AS essential
-    FROM idf
+    SELECT {weighed}
+    FROM idf w CROSS JOIN corpus o
+    JOIN unnest(%(terms)s::text[], %(names)s::bool[]) AS q (term, name) ON q.term = w.term
 ),
 total AS MATERIALIZED (
-    SELECT sum((idf * 1099511627776)::bigint) AS idf FROM weight
+    SELECT sum((mass * 1099511627776)::bigint) AS mass FROM weight
 ),
 scored AS MATERIALIZED (
     SELECT m.doc, bool_or(w.essential) AS essential,
-        sum((w.idf * 1099511627776)::bigint)::float8 AS covered, min(t.idf)::float8 AS total,
+        CASE WHEN bool_or(w.rare) THEN sum((w.idf * 1099511627776)::bigint)::float8 ELSE 0 END AS covered,
+        min(t.mass)::float8 AS total,
         sum((w.idf * m.tf * 2.2 / (m.tf + 1.2 * (0.25 + 0.75 * m.length / (c.terms / c.rows)))
             * 1099511627776)::bigint)::float8 / 1099511627776 AS score
     FROM matching m JOIN weight w ON w.term = m.term CROSS JOIN corpus c CROSS JOIN total t
     GROUP BY m.doc
 ),
 {passing}
-SELECT c.rows, c.terms, w.words, w.dfs, w.idfs, w.essentials, b.candidates, b.best_below, s.doc, s.score, s.coverage
+SELECT c.rows, c.terms, w.words, w.dfs, w.idfs, w.masses, w.rares, w.essentials, b.candidates, b.best_below, s.doc, s.score, s.coverage
 FROM corpus c
 CROSS JOIN (
     SELECT array_agg(term ORDER BY term) AS words, array_agg(df::float8 ORDER BY term) AS dfs,
-        array_agg(idf ORDER BY term) AS idfs, array_agg(essential ORDER BY term) AS essentials
+        array_agg(idf ORDER BY term) AS idfs, array_agg(mass ORDER BY term) AS masses,
+        array_agg(rare ORDER BY term) AS rares, array_agg(essential ORDER BY term) AS essentials
     FROM weight
 ) w
 CROSS JOIN (
@@ -236,10 +247,11 @@ ORDER BY s.score DESC, s.doc
 SELECT p.doc,
     sum((w.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.25 + 0.75 * p.length / %(average)s::float8))
         * 1099511627776)::bigint)::float8 / 1099511627776 AS score,
-    sum((w.idf * 1099511627776)::bigint)::float8
-        / (SELECT sum((x * 1099511627776)::bigint) FROM unnest(%(idfs)s::float8[]) AS i (x))::float8 AS coverage
+    CASE WHEN bool_or(w.rare) THEN sum((w.idf * 1099511627776)::bigint)::float8
+        / (SELECT sum((x * 1099511627776)::bigint) FROM unnest(%(masses)s::float8[]) AS i (x))::float8
+    ELSE 0 END AS coverage
 FROM unnest(%(docs)s::bigint[]) AS d (doc)
-CROSS JOIN unnest(%(terms)s::text[], %(idfs)s::float8[]) AS w (term, idf)
+CROSS JOIN unnest(%(terms)s::text[], %(idfs)s::float8[], %(rare)s::bool[]) AS w (term, idf, rare)
 JOIN postings p ON p.namespace = %(namespace)s AND p.term = w.term AND p.scope = ANY(%(numbers)s) AND p.doc = d.doc
 GROUP BY p.doc
 ORDER BY p.doc
