@@ -7,7 +7,7 @@ holds only the rows known then, and so are the answers of the shortcuts that oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,8 @@ from benchmarks.truth import Corpus, Evidence, Row, Scores
 from brain import runtime
 from brain.config import Settings
 from brain.embedders import Vector
+from brain.embedders.floors import profile_of
+from brain.ranking import Profile
 from brain.runtime import Brain
 from brain.services import search
 
@@ -73,8 +75,8 @@ class Report:
 class Case:
     """One question with everything that is needed to answer it in any way."""
 
-    def __init__(self, corpus: Corpus, asked: Asked, vector: Vector | None, cosine_floor: float) -> None:
-        self.corpus, self.asked, self.vector, self.cosine_floor = corpus, asked, vector, cosine_floor
+    def __init__(self, corpus: Corpus, asked: Asked, vector: Vector | None, profile: Profile) -> None:
+        self.corpus, self.asked, self.vector, self.profile = corpus, asked, vector, profile
         exact = None if vector is None else filling.stored(vector).astype(np.float64)
         self._cosines = corpus.cosines(exact)
         self.visible = corpus.visible(asked)
@@ -86,7 +88,7 @@ class Case:
 
     def fused(self, evidence: Evidence) -> Scores:
         """Return the final scores that some evidence leads to."""
-        return truth.fused(self.corpus, evidence, self.asked, self.cosine_floor)
+        return truth.fused(self.corpus, evidence, self.asked, self.profile)
 
     def top(self, evidence: Evidence) -> Top:
         """Return the first documents that some evidence leads to."""
@@ -104,17 +106,18 @@ class Case:
             {doc: scores[doc] for doc in (scores if most is None else truth.order(scores, most)) if doc in visible}
             for scores in (evidence.words, evidence.meaning)
         )
-        return Evidence(words, meaning, evidence.coverage)
+        return replace(evidence, words=words, meaning=meaning)
 
 
 async def compare(brain: Brain, corpus: Corpus, questions: Sequence[Asked]) -> Report:
     """Ask every question of this store and of the shortcuts, and compare with the truth."""
     report = Report()
+    profile = profile_of(brain.embedder.model)
     latest = {scope: corpus.latest(scope) for scope in ("all", *histories.SCOPES)}
     every = {scope: corpus.known(scope) for scope in ("all", *histories.SCOPES)}
     for asked in questions:
         vector = await legs.query_vector(brain.embedder, asked.text)
-        case = Case(corpus, asked, vector, brain.embedder.floor)
+        case = Case(corpus, asked, vector, profile)
         right = case.top(case.evidence)
         for leg in LEGS:
             report.answered[leg] += bool(right[leg])

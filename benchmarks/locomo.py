@@ -10,7 +10,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import Any, Final
@@ -20,7 +20,6 @@ from benchmarks.conversations import ADVERSARIAL, Asked, Conversation
 from benchmarks.retrieval import Outcome
 from brain import runtime
 from brain.config import Settings
-from brain.embedders import Embedder, Vector
 from brain.names import Scope, slug
 from brain.runtime import Brain
 from brain.services import memory, scopes, search
@@ -28,31 +27,9 @@ from brain.services import memory, scopes, search
 BATCH: Final = 200
 DEPTH: Final = 100
 """How many hits each search returns; the mean reciprocal rank looks as far."""
-FUSED, UNFLOORED, WORDS, MEANING = "fused", "fused, no cosine floor", "words leg", "vector leg"
+FUSED, UNFLOORED, WORDS, MEANING = "fused", "fused, without floor", "words leg", "vector leg"
 FTS5, BM25S = "SQLite FTS5", "bm25s"
 IN_ALL: Final = "categories 1-4"
-
-
-@dataclass(frozen=True, slots=True)
-class WithoutFloor:
-    """An embedder whose every similarity counts as evidence, to show what its floor costs."""
-
-    inner: Embedder
-    floor: float = float("-inf")
-
-    @property
-    def model(self) -> str:
-        """Name of the model."""
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        """Width of every vector."""
-        return self.inner.dimensions
-
-    async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[Vector | None]:
-        """Return the inner provider's vectors."""
-        return await self.inner.embed(texts, query=query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +101,16 @@ async def ask(brain: Brain, loaded: Loaded, question: Asked, tally: Tally) -> No
     prepared = await search.prepare(brain.embedder, asked)
     answer = await brain.read(lambda work: search.run(work, prepared))
     tally.seconds.append(time.perf_counter() - began)
-    every = replace(prepared, embedder=WithoutFloor(brain.embedder))
-    unfloored = await brain.read(lambda work: search.run(work, every))
-    vector = await legs.query_vector(brain.embedder, asked.query)
-    model = brain.embedder.model
+    vector, model = await legs.query_vector(brain.embedder, asked.query), brain.embedder.model
+    unfloored = await brain.read(
+        lambda work: legs.unfloored(work, asked.query, vector, brain.embedder, scope=asked.scope)
+    )
     alone = await brain.read(
         lambda work: legs.alone(work, asked.query, vector, model=model, scope=asked.scope, depth=DEPTH)
     )
     found = {
         FUSED: [hit.fact.doc for hit in answer.hits],
-        UNFLOORED: [hit.fact.doc for hit in unfloored.hits],
+        UNFLOORED: unfloored[:DEPTH],
         WORDS: [doc for doc, _ in alone.words],
         MEANING: [doc for doc, _ in alone.meaning],
     }

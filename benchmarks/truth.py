@@ -19,7 +19,8 @@ import numpy.typing as npt
 from benchmarks.filling import Filled
 from benchmarks.histories import Asked, Revision
 from brain import ranking
-from brain.text import query_terms, terms
+from brain.ranking import Profile
+from brain.text import Query, query_terms, terms
 
 DEPTH: Final = 200
 """How many rows each leg hands to fusion, as documented."""
@@ -46,6 +47,9 @@ class Evidence:
     words: Scores
     meaning: Scores
     coverage: Scores
+    ideal: float
+    """The sum of the terms' idf."""
+    coverage_floor: float
 
 
 class Corpus:
@@ -98,9 +102,11 @@ class Corpus:
 
     def evidence(self, rows: Sequence[Row], query: str, cosines: Cosines | None) -> Evidence:
         """Score rows for a query as a fresh index over exactly these rows would."""
-        words, coverage = _bm25(rows, query_terms(query, self.language).terms)
+        asked = query_terms(query, self.language)
+        words, coverage, ideal = _bm25(rows, asked)
         meaning = {} if cosines is None else {row.doc: float(cosines[row.place]) for row in rows}
-        return Evidence(words, {doc: score for doc, score in meaning.items() if score == score}, coverage)
+        floor = 1.0 if asked.only_stop_words else ranking.COVERAGE_FLOOR
+        return Evidence(words, {doc: score for doc, score in meaning.items() if score == score}, coverage, ideal, floor)
 
 
 def order(
@@ -114,24 +120,51 @@ def order(
     return sorted(scores, key=place) if most is None else heapq.nsmallest(most, scores, key=place)
 
 
-def fused(corpus: Corpus, evidence: Evidence, asked: Asked, cosine_floor: float) -> Scores:
-    """Return the final score of every row that stands on its own in either leg.
+def fused(corpus: Corpus, evidence: Evidence, asked: Asked, profile: Profile) -> Scores:
+    """Return the final score of every row that stands, for a question that does not ask for the present.
 
-    A leg hands over its best rows that pass its own floor; what only one leg handed over is looked up in the other.
+    Each leg hands over its best rows; what only one leg handed over is looked up in the other. A model that sees words
+    only hands over none of its own. Both legs are scaled to their best and combined by the profile's weight.
     """
-    passing = {doc: score for doc, score in evidence.words.items() if _covers(evidence.coverage[doc])}
-    by_words = set(order(passing, DEPTH))
-    nearest = {doc: evidence.meaning[doc] for doc in order(evidence.meaning, DEPTH)}
-    by_meaning = {doc for doc, score in nearest.items() if score >= cosine_floor}
-    standing = by_words | by_meaning
-    words = {doc: evidence.words[doc] for doc in standing if doc in evidence.words}
-    meaning = {doc: score for doc, score in evidence.meaning.items() if doc in standing and score > 0}
-    ranked = [_ranks(words), _ranks(meaning)]
+    passing = {doc: score for doc, score in evidence.words.items() if evidence.coverage[doc] >= evidence.coverage_floor}
+    candidates = set(order(passing, DEPTH))
+    if not profile.words_only:
+        candidates |= set(order(evidence.meaning, DEPTH))
+    similar = {doc: _similarity(evidence.meaning.get(doc), profile) for doc in candidates}
+    strengths = {doc: _strength(evidence, doc, similar[doc], profile) for doc in candidates}
+    if max(strengths.values(), default=0.0) < 1:
+        return {}
+    words = {doc: _damped(evidence.words.get(doc, 0.0), corpus.by_doc[doc].length, profile) for doc in candidates}
+    best_words = max(*words.values(), ranking.IDEAL_SHARE * evidence.ideal)
+    best_similar = max(*similar.values(), profile.cap)
+    weight = profile.weight if any(doc in evidence.meaning for doc in candidates) else 1.0
     return {
-        doc: sum(1 / (ranking.RRF_K + ranks[doc]) for ranks in ranked if doc in ranks)
+        doc: (weight * _part(words[doc], best_words) + (1 - weight) * _part(similar[doc], best_similar))
         * adjusted(corpus.by_doc[doc].revision, asked.as_of)
-        for doc in standing
+        for doc, strength in strengths.items()
+        if strength >= ranking.COMPANION
     }
+
+
+def _similarity(cosine: float | None, profile: Profile) -> float:
+    return max(0.0, (cosine or 0.0) - profile.base) / (1 - profile.base)
+
+
+def _strength(evidence: Evidence, doc: int, similar: float, profile: Profile) -> float:
+    """Return a row's evidence as a multiple of the honesty floor."""
+    covered = evidence.coverage.get(doc, 0.0)
+    if profile.words_only or doc not in evidence.meaning:
+        return covered / ranking.WORDS_FLOOR
+    return (similar + ranking.COVERAGE_WEIGHT * covered) / profile.floor
+
+
+def _damped(score: float, length: int, profile: Profile) -> float:
+    damping: float = min(1.0, ranking.DAMPED_FROM / length) ** profile.damping
+    return score * damping
+
+
+def _part(value: float, whole: float) -> float:
+    return value / whole if whole > 0 else 0.0
 
 
 def adjusted(revision: Revision, as_of: datetime) -> float:
@@ -144,21 +177,6 @@ def adjusted(revision: Revision, as_of: datetime) -> float:
         + ranking._CONFIDENCE_SPAN * (float(revision.confidence) - 1)
         + ranking._RECENCY_SPAN * (recency - 0.5)
     )
-
-
-def _covers(share: float) -> bool:
-    return share >= ranking.COVERAGE_FLOOR
-
-
-def _ranks(scores: Mapping[int, float]) -> dict[int, int]:
-    """Return ranks from 1, where tied scores share the better one."""
-    ranks: dict[int, int] = {}
-    before, rank = math.inf, 0
-    for place, doc in enumerate(order(scores), 1):
-        if round(scores[doc], 10) < before:
-            before, rank = round(scores[doc], 10), place
-        ranks[doc] = rank
-    return ranks
 
 
 def _row(doc: int, place: int, revision: Revision, language: str) -> Row:
@@ -179,22 +197,30 @@ def _winner(life: Iterable[Row], as_of: datetime, valid_at: datetime) -> Row | N
     return winner
 
 
-def _bm25(rows: Sequence[Row], asked: Sequence[str]) -> tuple[Scores, Scores]:
-    """Return Okapi BM25 and coverage of the rows that contain any asked term, with statistics of these rows only."""
-    if not rows:
-        return {}, {}
+def _bm25(rows: Sequence[Row], query: Query) -> tuple[Scores, Scores, float]:
+    """Return Okapi BM25 and coverage of the rows that contain any term, with statistics of these rows only.
+
+    A name that no row contains weighs more in the query; a row without a rare term covers nothing of it.
+    """
+    if not rows or not query.terms:
+        return {}, {}, 0.0
     average = sum(row.length for row in rows) / len(rows)
-    holders = {term: [row for row in rows if term in row.counts] for term in asked}
+    holders = {term: [row for row in rows if term in row.counts] for term in query.terms}
     idf = {term: math.log(1 + (len(rows) - len(found) + 0.5) / (len(found) + 0.5)) for term, found in holders.items()}
+    unknown = {term for term in query.names if not holders[term]}
+    whole = math.fsum(idf[term] * (ranking.UNKNOWN_NAME if term in unknown else 1) for term in query.terms)
+    common = max(2, ranking.UBIQUITOUS * len(rows)) if len(rows) >= ranking.SMALL_CORPUS else math.inf
     gains: dict[int, list[float]] = {}
     shares: dict[int, list[float]] = {}
+    rare: set[int] = set()
     for term, found in holders.items():
+        rare |= {row.doc for row in found} if len(found) <= common else set()
         for row in found:
             tf, norm = row.counts[term], 1 - ranking.B + ranking.B * row.length / average
             gains.setdefault(row.doc, []).append(idf[term] * tf * (ranking.K1 + 1) / (tf + ranking.K1 * norm))
             shares.setdefault(row.doc, []).append(idf[term])
-    whole = math.fsum(idf.values())
     return (
         {doc: math.fsum(each) for doc, each in gains.items()},
-        {doc: math.fsum(each) / whole for doc, each in shares.items()},
+        {doc: math.fsum(each) / whole if doc in rare else 0.0 for doc, each in shares.items()},
+        math.fsum(idf.values()),
     )
