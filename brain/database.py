@@ -255,23 +255,20 @@ class Database:
             await pool.putconn(connection)
 
     async def _begun(self, caller: Caller, mode: str) -> tuple[_Pool, AsyncConnection[Any]]:
-        """Check a connection out and begin its transaction.
+        """Begin a transaction on a connection of the pool; one that died there was asked nothing yet, and is replaced.
 
-        One that died in the pool is replaced at once, whatever the job: nothing was asked of it yet. The pool's own
-        check would wait between attempts, longer each time.
+        The pool's own check would wait longer each time.
         """
         pool = await self._ready()
         for number in range(self._settings.pool_size + 1):
             connection = await pool.getconn()
             try:
                 await connection.execute(self._begin(caller, mode))
+                return pool, connection
             except BaseException as error:
                 await pool.putconn(connection)
-                dead = isinstance(error, psycopg.OperationalError) and _is_broken(error)
-                if not dead or number == self._settings.pool_size:
+                if number == self._settings.pool_size or not _is_broken(error):
                     raise
-            else:
-                return pool, connection
         raise AssertionError("unreachable")
 
     def _begin(self, caller: Caller, mode: str) -> sql.Composed:
@@ -385,9 +382,9 @@ def _commit(work: Work) -> sql.Composed | sql.SQL:
     )
 
 
-def _is_broken(error: psycopg.Error) -> bool:
+def _is_broken(error: BaseException) -> bool:
     """Whether the connection itself failed, as opposed to the statement."""
-    return error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(("08", "57P"))
 
 
 _TRANSLATIONS: Sequence[tuple[type[Exception], type[BrainError], str, str]] = (

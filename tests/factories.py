@@ -30,6 +30,10 @@ _numbers = itertools.count(1)
 RULE = "Never email clients on a Sunday."
 SAID = "please never mail clients on sundays"
 ARTIFACT = "Traceback: KeyError 'vat' in line 3 of totals.py"
+ADVISORY_LOCKS = (
+    "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+    " WHERE d.datname = current_database() AND l.locktype = 'advisory'"
+)
 
 
 def fresh_name(prefix: str) -> str:

@@ -25,6 +25,10 @@ from brain.runtime import Brain
 from brain.services import memory, pins, search, session, status, threads, trail
 from tests import factories
 
+_SLEEPING = (
+    "SELECT pid FROM pg_stat_activity"
+    " WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep%' AND wait_event = 'PgSleep'"
+)
 PROCESSES = 4
 ROUNDS = 4
 
@@ -171,7 +175,7 @@ async def test_no_connection_and_no_lock_is_held_while_a_model_runs(module_dsn: 
     for _ in waiting:
         await model.asked.acquire()
     await factories.pin(brain, "Written meanwhile.")
-    assert execute(module_dsn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
+    assert execute(module_dsn, factories.ADVISORY_LOCKS) == [(0,)]
     ours = "datname = current_database() AND pid <> pg_backend_pid()"
     open_ones = f"SELECT count(*) FROM pg_stat_activity WHERE {ours} AND xact_start IS NOT NULL"
     assert execute(module_dsn, open_ones) == [(0,)]
@@ -250,15 +254,15 @@ async def test_a_cancelled_write_leaves_nothing_and_its_connection_is_usable(mod
     brain = factories.brain_on(module_dsn, settings={"pool_size": 1})
     await factories.fact(brain, "Before.")
     [prepared] = await memory.prepare(brain.embedder, [memory.Draft(text="Cancelled.")])
-    inside = asyncio.Event()
 
     async def job(work: Work) -> None:
         await memory.write(work, prepared)
-        inside.set()
         await work.values("SELECT pg_sleep(30)::text", {})
 
     running = asyncio.ensure_future(brain.write(job))
-    await inside.wait()
+    # The server does not hear of a cancellation that comes before the statement has begun.
+    while not await asyncio.to_thread(execute, module_dsn, _SLEEPING):
+        assert not running.done()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

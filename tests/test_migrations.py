@@ -12,6 +12,7 @@ import pytest
 from brain import migrate
 from brain.errors import ConfigurationError, Unavailable
 from scripts import schema
+from tests import factories
 
 PROCESSES = 8
 START = """
@@ -91,7 +92,7 @@ def test_a_migration_that_waits_for_another_says_so_in_one_sentence(
 
 def test_the_migration_lock_ends_with_its_transaction(dsn: str) -> None:
     migrate.upgrade(dsn)
-    assert fetch(dsn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
+    assert fetch(dsn, factories.ADVISORY_LOCKS) == [(0,)]
 
 
 def test_a_failing_migration_leaves_nothing_behind(empty_dsn: str) -> None:

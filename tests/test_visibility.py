@@ -215,6 +215,17 @@ async def test_a_rectangle_that_was_tampered_with_is_found(module_dsn: str, brai
     assert other.version == 1
 
 
+async def grid(work: Work, key: str) -> list[list[str]]:
+    """The texts of a key that are visible at each of eight by six points."""
+    found = []
+    for known in range(8):
+        work.as_of = EPOCH + known * DAY
+        for valid in range(6):
+            page = await trail.walk(work, valid_at=day(valid))
+            found.append([each.text for each in page.facts if each.key == key])
+    return found
+
+
 async def test_assertions_of_an_import_may_arrive_out_of_order(brain: Brain) -> None:
     """The same history, in order and shuffled, through write_memory as a human's import makes it."""
     importing = factories.as_caller(brain, origin="import")
@@ -235,11 +246,7 @@ async def test_assertions_of_an_import_may_arrive_out_of_order(brain: Brain) -> 
         for each in prepared:
             await importing.write(lambda work, each=each: memory.write(work, each))  # type: ignore[misc]
 
-        async def shown(known: int, valid: int, key: str = key) -> list[str]:
-            found = await brain.read(lambda work: trail.walk(work, valid_at=day(valid)), as_of=EPOCH + known * DAY)
-            return [each.text for each in found.facts if each.key == key]
-
-        answers.append([await shown(known, valid) for known in range(8) for valid in range(6)])
+        answers.append(await brain.read(lambda work, key=key: grid(work, key)))  # type: ignore[misc]
     assert answers[0] == answers[1] == answers[2]
     assert answers[0][5 * 6 + 2] == ["Rate 1."]
     assert answers[0][7 * 6 + 1] == ["Rate 3."]
