@@ -22,10 +22,14 @@ from tests import factories
 LIBRARY = next((folder / "faketime/libfaketime.so.1" for folder in Path("/usr/lib").glob("*-linux-gnu")
                 if (folder / "faketime/libfaketime.so.1").exists()), None)  # fmt: skip
 HOUR = timedelta(hours=1)
+NO_TIMER: dict[str, str] = {"deadlock_timeout": "30min", "authentication_timeout": "10min"}
+"""Postgres ends what runs too long by a signal, and libfaketime answers with the real time inside a signal handler: an
+hour later. So nothing is timed that a slow machine could reach."""
 
-pytestmark = pytest.mark.skipif(
-    LIBRARY is None, reason="libfaketime is not installed (Debian: apt-get install faketime)"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed (Debian: apt-get install faketime)"),
+]
 
 Step = Callable[[str], None]
 
@@ -58,7 +62,7 @@ def stepping_dsn(clock_file: Path) -> Iterator[str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cluster, "_process_options", faked)
-        with embedded.temporary() as server:
+        with embedded.temporary(settings=NO_TIMER) as server:
             yield server.dsn
 
 
@@ -76,9 +80,14 @@ def step(clock_file: Path) -> Iterator[Step]:
     to("+0")
 
 
+def unhurried(dsn: str, namespace: str = "") -> Brain:
+    patience = {"statement_timeout_ms": 600_000, "lock_timeout_ms": 600_000}
+    return factories.brain_on(dsn, namespace=namespace, settings=patience)
+
+
 @pytest.fixture
 async def stepping(stepping_dsn: str) -> AsyncIterator[Brain]:
-    brain = factories.brain_on(stepping_dsn)
+    brain = unhurried(stepping_dsn)
     yield brain
     await brain.close()
 
@@ -111,7 +120,7 @@ async def test_versions_keep_their_order_while_the_clock_goes_back_and_forth(ste
 async def test_writers_who_meet_during_the_step_never_share_or_swap_an_instant(
     stepping: Brain, step: Step, stepping_dsn: str
 ) -> None:
-    other = factories.brain_on(stepping_dsn, namespace=stepping.caller.namespace)
+    other = unhurried(stepping_dsn, stepping.caller.namespace)
     texts = [f"Fact number {number} about the ferry." for number in range(24)]
 
     async def write(brain: Brain, mine: list[str]) -> list[datetime]:
