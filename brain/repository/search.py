@@ -15,10 +15,16 @@ from brain.repository import vector_index
 from brain.repository.memory import vector_text
 
 _QUERIES = named_queries("search")
-_SQL = {
-    name: query.replace("{passing}", _QUERIES["passing"]).replace("{weighed}", _QUERIES["weighed"])
-    for name, query in _QUERIES.items()
-}
+
+
+def _composed(query: str) -> str:
+    """Return a statement with the parts that several share put in."""
+    for part in ("passing", "weighed", "rare"):
+        query = query.replace(f"{{{part}}}", _QUERIES[part])
+    return query
+
+
+_SQL = {name: _composed(query) for name, query in _QUERIES.items()}
 
 MOST_MUTABLE = 4_000
 """Up to so many rows that may be hidden, the words leg reads running counts instead of scanning what is visible."""
@@ -281,6 +287,7 @@ def _weighted(weights: Weights) -> dict[str, Any]:
         "rare": list(weights.rare),
         "essential": list(weights.essential),
         "average": weights.average,
+        "rows": weights.rows,
     }
 
 

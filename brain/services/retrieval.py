@@ -138,7 +138,7 @@ async def _candidates(
     What one leg found is looked up in the other, so that a row's place does not depend on where a list was cut.
     """
     lexical = {hit.doc: hit for hit in words.hits}
-    cosine = {hit.doc: hit.score for hit in nearest}
+    cosine = {hit.doc: hit.score for hit in nearest if hit.score > 0}
     missing = sorted(lexical.keys() - cosine.keys())
     if asked.vector is not None and not asked.profile.words_only:
         cosine |= await repository.vector_of(work, missing, asked.vector, model=asked.embedder.model)

@@ -70,11 +70,18 @@ SELECT
 FROM hidden h JOIN scopes s ON s.namespace = %(namespace)s AND s.scope = h.scope
 
 -- name: passing
--- What both plans return of their scored rows.
+-- What both plans return of their scored rows. Where no term is rare, a row must contain all of them, at least two, and
+-- such rows must be few.
 passing AS (
     SELECT s.doc, s.score, s.covered / s.total AS coverage
-    FROM scored s
+    FROM (
+        SELECT s.*, count(*) FILTER (WHERE s.terms = cardinality(%(terms)s::text[])) OVER () AS joint FROM scored s
+    ) s
     WHERE s.essential AND s.covered >= %(floor)s * s.total
+      AND (s.rare OR (
+          s.terms = cardinality(%(terms)s::text[]) AND s.terms >= 2
+          AND s.joint <= greatest(2, %(ubiquitous)s::float8 * s.rows)
+      ))
     ORDER BY s.score DESC, s.doc
     LIMIT %(depth)s
 )
@@ -84,12 +91,16 @@ passing AS (
 -- more; whether it is rare enough to be evidence; and whether a row without this and every weightier term can pass.
 w.term, w.df::float8 AS df, w.idf,
     w.idf * CASE WHEN w.df = 0 AND q.name THEN %(unknown_name)s::float8 ELSE 1 END AS mass,
-    NOT %(guarded)s OR o.rows < %(small)s OR w.df <= greatest(2, %(ubiquitous)s::float8 * o.rows) AS rare,
+    {rare} AS rare,
     (sum((w.idf * 1099511627776)::bigint) OVER (ORDER BY w.idf, w.term))::float8
         >= %(floor)s::float8
             * (sum((w.idf * CASE WHEN w.df = 0 AND q.name THEN %(unknown_name)s::float8 ELSE 1 END
                 * 1099511627776)::bigint) OVER ())::float8
-        AND (NOT %(guarded)s OR o.rows < %(small)s OR w.df <= greatest(2, %(ubiquitous)s::float8 * o.rows)) AS essential
+        AND ({rare} OR NOT bool_or(w.df > 0 AND {rare}) OVER ()) AS essential
+
+-- name: rare
+-- Whether few enough rows contain a term that a row may stand on it.
+(NOT %(guarded)s OR o.rows < %(small)s OR w.df <= greatest(2, %(ubiquitous)s::float8 * o.rows))
 
 -- name: prefix_weights
 -- Rows, average length and the weight of each term, from running counts less the hidden rows.
@@ -153,6 +164,7 @@ scan AS MATERIALIZED (
 ),
 partial AS MATERIALIZED (
     SELECT s.doc, min(s.scope) AS scope, bool_or(s.essential) AS essential, bool_or(s.rare) AS rare,
+        count(*) AS terms,
         sum((s.idf * 1099511627776)::bigint) AS covered,
         sum((s.idf * s.tf * 2.2 / (s.tf + 1.2 * (0.25 + 0.75 * s.length / %(average)s::float8))
             * 1099511627776)::bigint) AS score
@@ -160,7 +172,7 @@ partial AS MATERIALIZED (
     GROUP BY s.doc
 ),
 probe AS (
-    SELECT a.doc, sum((w.idf * 1099511627776)::bigint) AS covered,
+    SELECT a.doc, count(*) AS terms, sum((w.idf * 1099511627776)::bigint) AS covered,
         sum((w.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.25 + 0.75 * p.length / %(average)s::float8))
             * 1099511627776)::bigint) AS score
     FROM partial a CROSS JOIN total t JOIN weight w ON NOT w.scanned
@@ -173,8 +185,8 @@ probe AS (
     GROUP BY a.doc
 ),
 scored AS MATERIALIZED (
-    SELECT a.doc, a.essential, t.mass::float8 AS total,
-        CASE WHEN a.rare THEN (a.covered + coalesce(b.covered, 0))::float8 ELSE 0 END AS covered,
+    SELECT a.doc, a.essential, a.rare, a.terms + coalesce(b.terms, 0) AS terms, %(rows)s::float8 AS rows,
+        t.mass::float8 AS total, (a.covered + coalesce(b.covered, 0))::float8 AS covered,
         (a.score + coalesce(b.score, 0))::float8 / 1099511627776 AS score
     FROM partial a CROSS JOIN total t LEFT JOIN probe b ON b.doc = a.doc
 ),
@@ -216,8 +228,8 @@ total AS MATERIALIZED (
 ),
 scored AS MATERIALIZED (
     SELECT m.doc, bool_or(w.essential) AS essential,
-        CASE WHEN bool_or(w.rare) THEN sum((w.idf * 1099511627776)::bigint)::float8 ELSE 0 END AS covered,
-        min(t.mass)::float8 AS total,
+        bool_or(w.rare) AS rare, count(*) AS terms, min(c.rows) AS rows,
+        sum((w.idf * 1099511627776)::bigint)::float8 AS covered, min(t.mass)::float8 AS total,
         sum((w.idf * m.tf * 2.2 / (m.tf + 1.2 * (0.25 + 0.75 * m.length / (c.terms / c.rows)))
             * 1099511627776)::bigint)::float8 / 1099511627776 AS score
     FROM matching m JOIN weight w ON w.term = m.term CROSS JOIN corpus c CROSS JOIN total t
