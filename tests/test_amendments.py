@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -255,6 +256,82 @@ async def test_restoring_brings_back_everything_that_was_hidden(brain: Brain) ->
     assert await shown(brain) == before
     with pytest.raises(Refused):
         await restore(brain)
+
+
+async def test_each_restoring_undoes_one_more_forgetting_until_nothing_is_hidden(brain: Brain) -> None:
+    duck = "The export uses DuckDB"
+    await forget(brain, valid_from=FEBRUARY, valid_to=MARCH)
+    await forget(brain, valid_from=MARCH, valid_to=APRIL)
+    assert await shown(brain) == [duck, None, None, duck, duck]
+    await restore(brain)
+    assert await shown(brain) == [duck, None, duck, duck, duck]
+    await restore(brain)
+    assert await shown(brain) == [duck] * 5
+    with pytest.raises(Refused, match="nothing forgotten"):
+        await restore(brain)
+    assert len(await history(brain)) == 5
+
+
+async def test_a_forgotten_period_inside_a_forgotten_fact_is_restored_second(brain: Brain) -> None:
+    duck = "The export uses DuckDB"
+    await forget(brain, valid_from=FEBRUARY, valid_to=MARCH)
+    await forget(brain)
+    await restore(brain)
+    assert await shown(brain) == [duck, None, duck, duck, duck]
+    await restore(brain)
+    assert await shown(brain) == [duck] * 5
+
+
+async def test_restoring_leaves_alone_what_was_written_into_the_hole(brain: Brain) -> None:
+    duck = "The export uses DuckDB"
+    await forget(brain)
+    await remember(
+        brain, Draft(text="The export used CSV", key="export", occurred=FEBRUARY, valid_from=FEBRUARY, valid_to=MARCH)
+    )
+    assert await shown(brain) == [None, "The export used CSV", None, None, None]
+    await restore(brain)
+    assert await shown(brain) == [duck, "The export used CSV", duck, duck, duck]
+
+
+async def test_what_was_never_forgotten_cannot_be_restored(brain: Brain) -> None:
+    with pytest.raises(Refused, match="nothing forgotten"):
+        await restore(brain)
+
+
+async def test_an_import_of_an_older_assertion_does_not_stand_in_the_way_of_restoring(brain: Brain) -> None:
+    known = await now(brain)
+    await forget(brain)
+    human = replace(brain, caller=replace(brain.caller, origin="import"))
+    older = Draft(text="The export uses SQLite", key="export", occurred=JANUARY, known_at=known)
+    await remember(human, older)
+    assert [each["tombstone"] for each in await history(brain)] == [False, True, False]
+    assert await text_at(brain, "") is None
+    await restore(brain)
+    assert await text_at(brain, "") == "The export uses SQLite"
+
+
+async def test_a_superseded_fact_is_restored_only_after_its_successor_was_forgotten(brain: Brain) -> None:
+    duck = "The export uses DuckDB"
+    successor = (await replace_export(brain, occurred=MARCH))["row"]["ref"]
+    with pytest.raises(Refused, match=f"superseded by {successor}; forget that fact first"):
+        await restore(brain)
+    assert await shown(brain) == [duck, duck, None, None, None]
+    await forget(brain, ref="new")
+    await restore(brain)
+    assert await shown(brain) == [duck] * 5
+    with pytest.raises(Refused, match="supersedes memory:"):
+        await restore(brain, "new")
+    await forget(brain, valid_from=MARCH)
+    await restore(brain, "new")
+    assert await shown(brain, "new") == [None, None, *["The export uses Postgres"] * 3]
+
+
+async def test_what_was_forgotten_of_a_superseded_fact_comes_back_without_the_succession(brain: Brain) -> None:
+    duck = "The export uses DuckDB"
+    await forget(brain, valid_from=FEBRUARY, valid_to="2026-02-20")
+    await replace_export(brain, occurred=MARCH)
+    await restore(brain)
+    assert await shown(brain) == [duck, duck, None, None, None]
 
 
 async def test_history_says_what_each_tombstone_hid_and_only_what_was_known_then(brain: Brain) -> None:

@@ -72,7 +72,7 @@ async def end_at_successor(work: Work, old: Fact, new: Fact) -> Fact:
         **_content_of(old),
         version=newest.version + 1,
         tombstone=True,
-        reason=f"superseded by memory:{new.id}",
+        reason=_succession(new.id),
         valid_from=new.valid_from,
         valid_to=None,
         **inputs.stamp(work, said=new.said, known_at=new.known_from if new.known_from < new.recorded_at else None),
@@ -172,31 +172,76 @@ async def forget(
 
 
 async def restore(work: Work, *, name: str, reason: str = "") -> Assertion:
-    """Undo the newest tombstone of a fact or record: whatever it hid is asserted again, in that period.
+    """Undo the newest tombstone that still hides something: what it hid, and nothing has replaced, is asserted again.
 
-    That is a new version for each assertion that was visible there; the last of them is returned.
+    That is a new version for each assertion that was visible there; the last of them is returned. Repeated, it undoes
+    the tombstone before. Raises Refused when nothing is hidden, or only by a successor that stands.
     """
     layer, newest = await _named(work, name)
-    if not newest.tombstone:
-        raise Refused("ref was not forgotten; there is nothing to restore.", field="ref")
     work.caller.check_may_write(parse_scope(newest.scope, field="scope"))
     cleaned = clean_text(reason, field="reason", maximum=2_000) or "restored"
     log: list[Any] = [each.row for each in await versions.history(work, layer, newest.id)]
     by_doc = {row.doc: row for row in log}
-    restored: Assertion | None = None
-    for number, piece in enumerate(await closed_at(work, layer, newest.id, newest.known_from), 1):
-        again = replace(
-            by_doc[piece.doc],
-            version=newest.version + number,
-            reason=cleaned,
-            valid_from=_later(piece.valid.start, newest.valid_from),
-            valid_to=_earlier(piece.valid.end, newest.valid_to),
-            **inputs.stamp(work),
-        )
-        restored = await _store(work, layer, again)
-    if restored is None:
-        raise NotFound("ref has no version that could be restored.", field="ref")
+    pieces = await _hidden(work, layer, log)
+    await _check_predecessor(work, newest, pieces)
+    restored: Assertion = newest
+    for number, (doc, period) in enumerate(pieces, 1):
+        version = newest.version + number
+        again = replace(by_doc[doc], version=version, reason=cleaned, valid_from=period.start, valid_to=period.end)
+        restored = await _store(work, layer, replace(again, **inputs.stamp(work)))
     return restored
+
+
+async def _hidden(work: Work, layer: Layer, log: Sequence[Any]) -> list[tuple[int, Interval]]:
+    """Return what the newest tombstone that can be undone hides: document and period, earliest first."""
+    ref = log[0].id
+    shown = [each.valid for each in await open_rectangles(work, layer, ref)]
+    successor = await repository.successor(work, ref) if layer is FACT else None
+    stands = successor is not None and await _visible_anywhere(work, FACT, successor, None, None)
+    superseded = False
+    for tombstone in sorted((row for row in log if row.tombstone), key=lambda row: (row.known_from, row.doc))[::-1]:
+        over = Interval(tombstone.valid_from, tombstone.valid_to)
+        closed = await closed_at(work, layer, ref, tombstone.known_from)
+        pieces = [(each.doc, part) for each in closed for part in _outside(_common(each.valid, over), shown)]
+        if not pieces:
+            continue
+        if not stands or tombstone.reason != _succession(successor):
+            return pieces
+        superseded = True
+    if superseded:
+        raise Refused(f"ref is superseded by memory:{successor}; forget that fact first.", field="ref")
+    raise Refused("ref has nothing forgotten that could be restored.", field="ref")
+
+
+async def _check_predecessor(work: Work, row: Any, pieces: Sequence[tuple[int, Interval]]) -> None:
+    """Refuse to bring a successor back beside a predecessor that was restored meanwhile."""
+    if not isinstance(row, Fact) or not row.supersedes:
+        return
+    shown = [each.valid for each in await open_rectangles(work, FACT, row.supersedes)]
+    if any(valid.overlaps(period) for valid in shown for _, period in pieces):
+        raise Refused(
+            f"ref supersedes memory:{row.supersedes}, which shows in that period; forget it there first.", field="ref"
+        )
+
+
+def _succession(successor: str | None) -> str:
+    """The reason of the tombstone with which a successor ends its predecessor."""
+    return f"superseded by memory:{successor}"
+
+
+def _common(one: Interval, other: Interval) -> list[Interval]:
+    """Return what two periods have in common: nothing or one period."""
+    if not one.overlaps(other):
+        return []
+    return [Interval(_later(one.start, other.start), _earlier(one.end, other.end))]
+
+
+def _outside(periods: Sequence[Interval], shown: Sequence[Interval]) -> list[Interval]:
+    """Return what is left of some periods outside others."""
+    left = list(periods)
+    for each in shown:
+        left = [part for period in left for part in period.without(each)]
+    return left
 
 
 async def text_after(work: Work, name: str, change: Amendment) -> str:
