@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from brain.errors import Conflict, InvalidInput, NotFound, Refused
+from brain.errors import ConfigurationError, Conflict, InvalidInput, NotFound, Refused
 from brain.layers import LAYERS
+from brain.repository import models as model_rows
 from brain.repository import versions
 from brain.runtime import Brain
-from brain.services import amendments, backfill, history, memory, status, trail
+from brain.services import amendments, backfill, history, memory, models, status, trail
 from tests import factories
+from tests.memories import Table
 
 TEXT = "Kestrel exports with DuckDB."
 
@@ -306,3 +308,32 @@ async def test_a_fact_survives_a_model_that_fails_and_its_vector_follows(brain: 
     assert found["facts_without_vector"] == 0
     row = await brain.read(lambda work: versions.get(work, LAYERS["memory"], written.fact.id))
     assert row == written.fact
+
+
+async def switch_to(brain: Brain) -> None:
+    """Put a brain's model in use, as a reindex does at its end."""
+    await brain.write(lambda work: model_rows.activate(work, models.of(brain.embedder)))
+
+
+async def test_what_waits_is_never_embedded_with_another_model_than_the_one_in_use(brain: Brain) -> None:
+    """The text waits for a model that is no longer the one in use."""
+    before = Table(failing=True)
+    await factories.fact(replace(brain, embedder=before), TEXT, key="export")
+    before.failing = False
+    await switch_to(brain)
+    with pytest.raises(ConfigurationError, match="indexed with"):
+        await backfill.run(brain.read, brain.write, before)
+    assert before.asked == [TEXT]
+
+
+async def test_a_back_fill_stops_when_the_brain_switches_to_another_model_meanwhile(brain: Brain) -> None:
+    old = Table(failing=True)
+    await factories.fact(replace(brain, embedder=old), TEXT, key="export")
+    old.failing = False
+
+    async def switching(job: Any) -> Any:
+        await switch_to(brain)
+        return await brain.write(job)
+
+    with pytest.raises(ConfigurationError, match="indexed with"):
+        await backfill.run(brain.read, switching, old)
