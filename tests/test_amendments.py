@@ -382,6 +382,24 @@ async def test_there_is_one_successor_and_repeating_its_write_changes_nothing(br
         await replace_export(brain, supersedes="new")
 
 
+async def test_a_text_that_is_stored_does_not_become_a_successor_without_a_word(brain: Brain) -> None:
+    stored = await remember(brain, Draft(text="The export uses Postgres", key="stored", occurred=JANUARY))
+    with pytest.raises(InvalidInput, match="allow_duplicate") as refused:
+        await replace_export(brain, key="")
+    assert (refused.value.field, f"memory:{stored[0].fact.id}" in str(refused.value)) == ("supersedes", True)
+    assert await text_at(brain, "") == "The export uses DuckDB"
+    written = await replace_export(brain, key="", allow_duplicate=True)
+    assert written["outcome"] == "created"
+    assert await text_at(brain, "") is None
+
+
+async def test_repeating_a_succession_without_a_key_changes_nothing(brain: Brain) -> None:
+    first = await replace_export(brain, key="")
+    again = await replace_export(brain, key="")
+    assert (again["outcome"], again["row"]["ref"]) == ("deduplicated", first["row"]["ref"])
+    assert len(await history(brain)) == 2
+
+
 @pytest.mark.parametrize("start", ["2025-12-31", JANUARY])
 async def test_a_successor_never_begins_before_its_predecessor(brain: Brain, start: str) -> None:
     with pytest.raises(InvalidInput, match="begin later"):

@@ -103,7 +103,8 @@ async def write_many(work: Work, prepared: Sequence[Prepared]) -> list[Written]:
 
     Same key and content: nothing changes. Same key, other content: a new version. Same content under another key of
     the scope: the existing fact is returned, unless the draft allows duplicates. Raises Conflict when a draft expects
-    another version, and Refused when a key belongs to another scope.
+    another version, Refused when a key belongs to another scope, and InvalidInput when a fact that is there already
+    would become a successor.
     """
     await models.check_active(work, prepared[0].embedder)
     cleaned = [replace(each, draft=await _placed(work, each.draft)) for each in prepared]
@@ -197,6 +198,7 @@ async def _write_known(work: Work, prepared: Prepared) -> Written:
         inputs.check_version(None, draft.expected_version, layer=LAYER, required=False)
         twin = await _twin(work, draft)
         if twin is not None and not draft.allow_duplicate:
+            await _check_no_succession(work, draft, twin)
             return Written(twin, "deduplicated")
         predecessor = await amendments.predecessor(work, draft.supersedes) if draft.supersedes else None
         [fact] = await _add(work, [(draft, None)], new_keys=True, supersedes=predecessor.id if predecessor else "")
@@ -221,6 +223,16 @@ async def _twin(work: Work, draft: Draft) -> Fact | None:
     for twin in found.values():
         return await versions.get(work, LAYER, twin)
     return None
+
+
+async def _check_no_succession(work: Work, draft: Draft, twin: Fact) -> None:
+    """Refuse a succession by a fact that is there already, unless it is only repeated: it would be left out unsaid."""
+    if draft.supersedes and not await amendments.succeeds(work, twin, draft.supersedes):
+        raise InvalidInput(
+            f"supersedes needs a new fact, and memory:{twin.id} says this already; set allow_duplicate to write it"
+            " again as the successor, or forget the old fact.",
+            field="supersedes",
+        )
 
 
 def _same(draft: Draft, current: Fact) -> bool:
