@@ -105,7 +105,7 @@ class Corpus:
         asked = query_terms(query, self.language)
         words, coverage, ideal = _bm25(rows, asked)
         meaning = {} if cosines is None else {row.doc: float(cosines[row.place]) for row in rows}
-        floor = 1.0 if asked.only_stop_words else ranking.COVERAGE_FLOOR
+        floor = 1.0 if asked.only_stop_words else ranking.WORDS_FLOOR * ranking.COMPANION
         return Evidence(words, {doc: score for doc, score in meaning.items() if score == score}, coverage, ideal, floor)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 K1 = 1.2
@@ -19,9 +19,6 @@ WORDS_FLOOR = 0.32
 
 COMPANION = 0.5
 """Once one row stands, others are kept down to this share of the floor."""
-
-COVERAGE_FLOOR = WORDS_FLOOR * COMPANION
-"""Rows that cover less of the query are never candidates of the words leg."""
 
 COVERAGE_WEIGHT = 0.5
 """What full coverage adds to a similarity as evidence."""
@@ -75,6 +72,17 @@ class Profile:
     """Evidence from which a row stands."""
     words_only: bool = False
     """The model sees words only: its similarity orders rows that share words and is no evidence of its own."""
+    words: float = WORDS_FLOOR
+    """Coverage from which a row stands where there is no similarity: without a vector, or for a words-only model."""
+
+    @property
+    def least_coverage(self) -> float:
+        """Rows that cover less of the query are never candidates of the words leg."""
+        return self.words * COMPANION
+
+    def calibrated(self, floor: float) -> Profile:
+        """The same profile with a floor that was measured; for a model that sees words only, that of the words."""
+        return replace(self, floor=floor, words=floor if self.words_only else self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +111,20 @@ def similarity(candidate: Candidate, profile: Profile) -> float:
 
 
 def strength(candidate: Candidate, profile: Profile) -> float:
-    """Return a candidate's evidence as a multiple of the floor: from 1 on it stands.
+    """Return a candidate's evidence as a multiple of the floor: from 1 on it stands."""
+    by_words = profile.words_only or candidate.vector is None
+    return evidence(candidate, profile) / (profile.words if by_words else profile.floor)
 
-    Evidence is similarity plus half the coverage, against the profile's floor; for a row or query without a vector,
-    and for a model that sees words only, it is the coverage, against the floor for words.
+
+def evidence(candidate: Candidate, profile: Profile) -> float:
+    """Return how much speaks for a candidate: similarity plus half the coverage, against the profile's floor.
+
+    For a row or query without a vector, and for a model that sees words only, it is the coverage, against the floor
+    for words.
     """
-    by_words = candidate.coverage / WORDS_FLOOR
     if profile.words_only or candidate.vector is None:
-        return by_words
-    return (similarity(candidate, profile) + COVERAGE_WEIGHT * candidate.coverage) / profile.floor
+        return candidate.coverage
+    return similarity(candidate, profile) + COVERAGE_WEIGHT * candidate.coverage
 
 
 def standing(candidates: Sequence[Candidate], profile: Profile) -> list[Candidate]:

@@ -90,6 +90,23 @@ BEGIN
     RETURN NEW;
 END $$;
 
+CREATE TABLE public.calibrations (
+    namespace text NOT NULL,
+    model text NOT NULL,
+    analysis integer NOT NULL,
+    floor double precision NOT NULL,
+    hits integer NOT NULL,
+    kept integer NOT NULL,
+    foreigners integer NOT NULL,
+    answered integer NOT NULL,
+    client text NOT NULL,
+    known_from timestamp with time zone NOT NULL,
+    CONSTRAINT calibration_counts_agree CHECK ((((kept >= 0) AND (kept <= hits)) AND ((answered >= 0) AND (answered <= foreigners)))),
+    CONSTRAINT calibration_floor_in_range CHECK (((floor > (0)::double precision) AND (floor <= (2)::double precision)))
+);
+
+ALTER TABLE ONLY public.calibrations FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE public.constraints (
     namespace text NOT NULL,
     id text NOT NULL,
@@ -440,6 +457,9 @@ CREATE TABLE public.wiki (
 
 ALTER TABLE ONLY public.wiki FORCE ROW LEVEL SECURITY;
 
+ALTER TABLE ONLY public.calibrations
+    ADD CONSTRAINT calibrations_pkey PRIMARY KEY (namespace, model, analysis, known_from);
+
 ALTER TABLE ONLY public.constraints
     ADD CONSTRAINT constraints_pkey PRIMARY KEY (namespace, id, version);
 
@@ -568,6 +588,8 @@ ALTER TABLE ONLY public.memory_visible
 ALTER TABLE ONLY public.records_visible
     ADD CONSTRAINT records_visible_doc_fkey FOREIGN KEY (namespace, doc) REFERENCES public.records(namespace, doc);
 
+ALTER TABLE public.calibrations ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.constraints ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.embedding_models ENABLE ROW LEVEL SECURITY;
@@ -583,6 +605,8 @@ ALTER TABLE public.memory ENABLE ROW LEVEL SECURITY;
 ALTER TABLE public.memory_visible ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.namespaces ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY own_namespace ON public.calibrations USING ((namespace = current_setting('brain.namespace'::text, true))) WITH CHECK ((namespace = current_setting('brain.namespace'::text, true)));
 
 CREATE POLICY own_namespace ON public.constraints USING ((namespace = current_setting('brain.namespace'::text, true))) WITH CHECK ((namespace = current_setting('brain.namespace'::text, true)));
 
@@ -628,11 +652,17 @@ ALTER TABLE public.threads ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.wiki ENABLE ROW LEVEL SECURITY;
 
+GRANT SELECT,INSERT ON TABLE public.calibrations TO brain_app;
+
 GRANT SELECT,INSERT ON TABLE public.constraints TO brain_app;
 
 GRANT UPDATE(known_to) ON TABLE public.constraints TO brain_app;
 
 GRANT SELECT,INSERT ON TABLE public.embedding_models TO brain_app;
+
+GRANT UPDATE(dimensions) ON TABLE public.embedding_models TO brain_app;
+
+GRANT UPDATE(analysis) ON TABLE public.embedding_models TO brain_app;
 
 GRANT UPDATE(active) ON TABLE public.embedding_models TO brain_app;
 

@@ -24,7 +24,7 @@ from brain.services import status as services
 from tests import factories
 
 FILES = sorted(entry.name.removesuffix(".sql") for entry in files("brain.sql").iterdir() if entry.name.endswith(".sql"))
-DERIVED = ["namespaces", "scopes", "postings", r"\w+_visible", r"embedding\w+"]
+DERIVED = ["namespaces", "scopes", "postings", r"\w+_visible", r"embedding\w+", "calibrations"]
 TABLES = [*(layer.table for layer in LAYERS.values()), *DERIVED]
 NAMED = [(file, name) for file in FILES for name in named_queries(file)]
 
@@ -111,7 +111,8 @@ async def usable(work: Work, model: str) -> bool:
 
 
 async def switch_models(work: Work) -> None:
-    await models.distinct_texts(work)
+    await models.extent(work, "other")
+    await models.add_calibration(work, "other", 1, models.Calibration(0.5, 1, 1, 1, 0))
     await models.missing_texts(work, "other", 10)
     await models.activate(work, models.Model("other", 3, 1))
     await status.pending_texts(work, "other", 10)

@@ -11,13 +11,15 @@ from psycopg import errors, sql
 
 from brain import runtime
 from brain.layers import LAYERS
-from brain.repository import versions
+from brain.repository import models, versions
 from tests import factories
 
 TABLES = [
     "namespaces", "scopes", "constraints", "records", "pins", "wiki", "threads", "memory", "friction",
     "memory_visible", "records_visible", "postings", "embeddings", "embeddings_pending", "embedding_models",
+    "calibrations",
 ]  # fmt: skip
+MEASURED = models.Calibration(floor=0.5, hits=9, kept=9, foreigners=9, answered=0)
 VERSIONED = [layer.table for layer in LAYERS.values()]
 IN_PLACE = [layer.table for layer in LAYERS.values() if not layer.valid_time]
 ASSERTED = [layer.table for layer in LAYERS.values() if layer.valid_time]
@@ -32,6 +34,7 @@ def filled(module_dsn: str) -> str:
             brain = factories.brain_on(module_dsn, namespace=name)
             await factories.one_of_each(brain)
             await factories.fact(replace(brain, embedder=factories.Unreachable()), "A fact without a vector.")
+            await brain.write(lambda work: models.add_calibration(work, "local-hash", 1, MEASURED))
             await brain.close()
 
     runtime.run(fill)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from uuid import UUID
 
 from brain.database import Work, named_queries
@@ -37,13 +37,48 @@ async def activate(work: Work, model: Model) -> None:
     await work.run(_SQL["activate"], params)
 
 
-async def distinct_texts(work: Work) -> int:
-    """Count the different texts of a namespace."""
-    [number] = await work.values(_SQL["distinct_texts"], {})
-    return int(number)
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much there is to embed: facts, different texts, and how many of these a model has no row for."""
+
+    facts: int
+    texts: int
+    missing: int
 
 
-async def missing_texts(work: Work, model: str, limit: int) -> dict[int, UUID]:
-    """Return some texts without a row of a model: a document that holds each, and its content."""
-    rows = await work.dicts(_SQL["missing_texts"], {"model": model, "limit": limit})
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A floor with what it was chosen on: true hits and those that it keeps, foreign questions and those it answers."""
+
+    floor: float
+    hits: int
+    kept: int
+    foreigners: int
+    answered: int
+
+
+async def extent(work: Work, model: str) -> Extent:
+    """Count what a namespace holds and what a model has not embedded of it."""
+    found = await work.one(Extent, _SQL["extent"], {"model": model})
+    return found or Extent(0, 0, 0)
+
+
+async def missing_texts(work: Work, model: str, limit: int, *, after: int = 0) -> dict[int, UUID]:
+    """Return the next texts after a document without a row of a model: a document that holds each, and its content."""
+    rows = await work.dicts(_SQL["missing_texts"], {"model": model, "limit": limit, "after": after})
     return {row["doc"]: row["content"] for row in rows}
+
+
+async def calibrated_floor(work: Work, model: str, analysis: int) -> float | None:
+    """Return the floor that was last calibrated by the instant for a model and analysis."""
+    found = await work.values(_SQL["calibrated_floor"], {"model": model, "analysis": analysis})
+    return found[0] if found else None
+
+
+async def add_calibration(work: Work, model: str, analysis: int, found: Calibration) -> None:
+    """Store a calibration, known from a fresh instant on."""
+    work.next_instant()
+    await work.run(
+        _SQL["add_calibration"],
+        {"model": model, "analysis": analysis, "client": work.caller.client, **asdict(found)},
+    )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from brain.database import Work
 from brain.embedders import Embedder
+from brain.embedders.floors import profile_of
 from brain.errors import ConfigurationError
+from brain.ranking import Profile
 from brain.repository import models as repository
 from brain.text import ANALYSIS_VERSION
 
@@ -29,6 +31,17 @@ async def matches(work: Work, embedder: Embedder) -> None:
 def of(embedder: Embedder) -> repository.Model:
     """Return what a provider writes beside its vectors."""
     return repository.Model(embedder.model, embedder.dimensions, ANALYSIS_VERSION)
+
+
+def profile(embedder: Embedder) -> Profile:
+    """Return how far a model's similarities are trusted where nothing was calibrated."""
+    return profile_of(embedder.model).calibrated(embedder.floor)
+
+
+async def profile_in(work: Work, embedder: Embedder) -> Profile:
+    """Return the same with the floor that was calibrated in this brain by the instant, if one was."""
+    floor = await repository.calibrated_floor(work, embedder.model, ANALYSIS_VERSION)
+    return profile(embedder) if floor is None else profile(embedder).calibrated(floor)
 
 
 def _compare(found: repository.Model, wanted: repository.Model) -> None:

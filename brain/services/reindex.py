@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from brain import embedders
 from brain.database import Work
-from brain.embedders import Embedder
+from brain.embedders import Embedder, Estimate
 from brain.repository import memory
 from brain.repository import models as repository
 from brain.services import models
 from brain.services.facts import searchable
 
 Transaction = Callable[[Callable[[Work], Awaitable[Any]]], Awaitable[Any]]
+Texts = dict[UUID, str]
+
+BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run did: texts in all, texts embedded now, and whether the brain switched to the model."""
+    """What a run did: facts and texts in all, texts embedded now, and whether the brain switched to the model."""
 
+    facts: int
     texts: int
     embedded: int
     switched: bool
@@ -32,7 +37,7 @@ async def run(
     embedder: Embedder,
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
-    batch: int = 64,
+    batch: int = BATCH,
 ) -> Report:
     """Embed every text that this model has no row for, then make it the model in use.
 
@@ -40,22 +45,52 @@ async def run(
     transaction that finds nothing missing. An interrupted run goes on where it stopped. The model is called between
     transactions. Raises Unavailable when it cannot be reached.
     """
-    total = await read(repository.distinct_texts)
     before = await read(repository.active)
-    done = 0
+    extent: repository.Extent = await read(lambda work: repository.extent(work, embedder.model))
+    if before is None and not extent.texts:
+        return Report(0, 0, 0, False)
+    had, done = extent.texts - extent.missing, 0
+    progress(had, extent.texts)
     while True:
-        missing: dict[int, UUID] = await read(lambda work: repository.missing_texts(work, embedder.model, batch))
-        if missing:
-            await _embed(read, write, embedder, missing)
-            done += len(missing)
-            progress(done, total)
-        elif await write(lambda work: _switch(work, embedder)):
-            return Report(total, done, before is None or before.model != embedder.model)
+        async for texts in _missing(read, embedder, batch):
+            await _embed(write, embedder, texts)
+            done += len(texts)
+            progress(had + done, max(extent.texts, had + done))
+        if await write(lambda work: _switch(work, embedder)):
+            return Report(extent.facts, max(extent.texts, had + done), done, before != models.of(embedder))
 
 
-async def _embed(read: Transaction, write: Transaction, embedder: Embedder, missing: dict[int, UUID]) -> None:
-    facts = await read(lambda work: memory.by_doc(work, list(missing)))
-    texts = {missing[doc]: searchable(fact.title, fact.text) for doc, fact in facts.items()}
+async def estimate(read: Transaction, embedder: Embedder, *, batch: int = BATCH) -> Estimate:
+    """Count what a run would send, without calling the model or writing anything."""
+    total, seen = Estimate(0, 0, 0), set[UUID]()
+    async for texts in _missing(read, embedder, batch):
+        found = embedders.estimate(embedder, [text for content, text in texts.items() if content not in seen])
+        seen |= texts.keys()
+        total = Estimate(
+            total.texts + found.texts, total.characters + found.characters, total.requests + found.requests
+        )
+    return total
+
+
+async def _missing(read: Transaction, embedder: Embedder, batch: int) -> AsyncIterator[Texts]:
+    """Walk once through the texts without a row of the model, in the order in which they were written."""
+    last = 0
+
+    async def page(work: Work) -> tuple[int, Texts]:
+        missing = await repository.missing_texts(work, embedder.model, batch, after=last)
+        facts = await memory.by_doc(work, list(missing))
+        return max(missing, default=0), {
+            content: searchable(facts[doc].title, facts[doc].text) for doc, content in missing.items()
+        }
+
+    while True:
+        last, texts = await read(page)
+        if not texts:
+            return
+        yield texts
+
+
+async def _embed(write: Transaction, embedder: Embedder, texts: Texts) -> None:
     vectors = await embedder.embed(list(texts.values()))
     rows = dict(zip(texts, vectors, strict=True))
     await write(lambda work: memory.add_embeddings(work, embedder.model, rows))

@@ -63,17 +63,31 @@ class Retrieved:
 
 async def retrieve(work: Work, visible: repository.Visible, asked: Asked) -> Retrieved:
     """Run both legs for one query, keep what stands above the honesty floor, and order it."""
+    found = await _gathered(work, visible, asked)
+    standing = ranking.standing(found.below, asked.profile)
+    kept = {each.doc for each in standing}
+    scores = ranking.fuse(found.below, asked.profile, ideal=found.words.weights.ideal)
+    ranked = await _newer_first(work, asked.text, await _ranked(work, standing, scores))
+    return replace(found, ranked=ranked, below=[each for each in found.below if each.doc not in kept])
+
+
+async def unfloored(work: Work, visible: repository.Visible, asked: Asked) -> list[ranking.Candidate]:
+    """Return what both legs find for one query, in fused order and whatever its evidence, for the calibration."""
+    found = await _gathered(work, visible, replace(asked, profile=replace(asked.profile, words=0.0)))
+    scores = ranking.fuse(found.below, asked.profile, ideal=found.words.weights.ideal)
+    return sorted(found.below, key=lambda each: (-scores[each.doc], each.doc))
+
+
+async def _gathered(work: Work, visible: repository.Visible, asked: Asked) -> Retrieved:
+    """Run both legs for one query, with every candidate still below the floor."""
     query = query_terms(asked.text, work.language)
     words = await _words_leg(work, visible, query, asked)
     rows = words.weights.rows or await repository.searched(work, visible)
+    if query.only_stop_words:  # they say nothing that a row could be near to in meaning
+        asked = replace(asked, vector=None)
     nearest, exact = await _vector_leg(work, visible, words, asked, rows)
     candidates = await _candidates(work, visible, words, nearest, asked)
-    standing = ranking.standing(candidates, asked.profile)
-    kept = {each.doc for each in standing}
-    scores = ranking.fuse(candidates, asked.profile, ideal=words.weights.ideal)
-    ranked = await _newer_first(work, asked.text, await _ranked(work, standing, scores))
-    below = [each for each in candidates if each.doc not in kept]
-    return Retrieved(query, words, nearest, ranked, rows, exact, below)
+    return Retrieved(query, words, nearest, [], rows, exact, candidates)
 
 
 async def relax(work: Work, visible: repository.Visible, strict: Retrieved) -> Retrieved:
@@ -106,7 +120,7 @@ async def _words_leg(work: Work, visible: repository.Visible, query: Query, aske
         work,
         visible,
         query.terms,
-        floor=1.0 if whole else ranking.COVERAGE_FLOOR,
+        floor=1.0 if whole else asked.profile.least_coverage,
         depth=DEPTH,
         names=query.names,
         guarded=not asked.strict,

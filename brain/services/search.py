@@ -10,7 +10,6 @@ from typing import Any
 from brain import ranking, times
 from brain.database import Work
 from brain.embedders import Embedder, Vector
-from brain.embedders.floors import profile_of
 from brain.errors import BrainError, InvalidInput
 from brain.layers import Fact
 from brain.names import clean_text
@@ -52,16 +51,13 @@ class Prepared:
     failed: bool
     """The model could not be reached: the vector leg does not run."""
     embedder: Embedder
+    profile: ranking.Profile
+    """How far the model's similarities are trusted, with the floor that holds as of the transaction's instant."""
 
     @property
     def queries(self) -> list[str]:
         """The query and its variants."""
         return [self.question.query, *self.question.query_variants]
-
-    @property
-    def profile(self) -> ranking.Profile:
-        """How far the model's similarities are trusted, with its floor."""
-        return replace(profile_of(self.embedder.model), floor=self.embedder.floor)
 
     @property
     def by_words_only(self) -> bool:
@@ -121,7 +117,7 @@ async def prepare(embedder: Embedder, question: Question) -> Prepared:
         mode=inputs.choice(question.mode or "hybrid", MODES, field="mode"),
     )
     unasked: list[Vector | None] = [None] * (1 + len(checked.query_variants))
-    prepared = Prepared(checked, unasked, False, embedder)
+    prepared = Prepared(checked, unasked, False, embedder, models.profile(embedder))
     if prepared.by_words_only:
         return prepared
     try:
@@ -139,6 +135,7 @@ async def run(work: Work, prepared: Prepared) -> Answer:
     """Answer a prepared question as of the transaction's instant."""
     question = prepared.question
     await models.matches(work, prepared.embedder)
+    prepared = replace(prepared, profile=await models.profile_in(work, prepared.embedder))
     covered = await scopes.for_reading(work, question.scope)
     visible = _visible(work, question, covered)
     start, relaxed = _cursor(question).position or (0, 0)
@@ -163,9 +160,9 @@ async def run(work: Work, prepared: Prepared) -> Answer:
         "rows_without_vector": waiting,
         "exact": all(each.exact for each in found),
         "lexical": _words_said(found[0].query, found[0].words),
-        "vector": _vector_said(prepared, len(found[0].nearest)),
+        "vector": _vector_said(prepared, found[0]),
         "below_floor": _below(found, prepared),
-        "floor": {"evidence": prepared.profile.floor, "words": ranking.WORDS_FLOOR},
+        "floor": {"evidence": prepared.profile.floor, "words": prepared.profile.words},
         "model": prepared.embedder.model,
         "analysis": ANALYSIS_VERSION,
         "found": len(ranked),
@@ -273,14 +270,16 @@ def _words_said(query: Query, words: repository.Lexical) -> dict[str, Any]:
     }
 
 
-def _vector_said(prepared: Prepared, found: int) -> dict[str, Any]:
+def _vector_said(prepared: Prepared, found: Retrieved) -> dict[str, Any]:
     if prepared.by_words_only:
         status = "not_asked"
     elif prepared.failed:
         status = "unavailable"
+    elif found.query.only_stop_words or prepared.vectors[0] is None:
+        status = "no_vector_for_query"
     else:
-        status = "ran" if prepared.vectors[0] is not None else "no_vector_for_query"
-    return {"status": status, "candidates": found}
+        status = "ran"
+    return {"status": status, "candidates": len(found.nearest)}
 
 
 def _filters(question: Question, visible: repository.Visible, covered: scopes.Covered) -> dict[str, Any]:

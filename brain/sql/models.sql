@@ -13,23 +13,39 @@ VALUES (%(namespace)s, %(model)s, %(dimensions)s, %(analysis)s, true, %(as_of)s)
 -- Makes one model the one in use; the other stays readable until it is purged.
 INSERT INTO embedding_models (namespace, model, dimensions, analysis, active, created_at)
 VALUES (%(namespace)s, %(model)s, %(dimensions)s, %(analysis)s, true, %(as_of)s)
-ON CONFLICT (namespace, model) DO UPDATE SET active = true
+ON CONFLICT (namespace, model) DO UPDATE
+SET active = true, dimensions = excluded.dimensions, analysis = excluded.analysis
 
 -- name: deactivate
 -- Takes the model in use out of use.
 UPDATE embedding_models SET active = false WHERE namespace = %(namespace)s AND active
 
--- name: distinct_texts
--- How many different texts there are to embed.
-SELECT count(DISTINCT content) FROM memory WHERE namespace = %(namespace)s AND NOT tombstone
+-- name: extent
+-- How many facts and different texts there are, and how many of the texts have no row of a model.
+SELECT (SELECT count(DISTINCT m.id) FROM memory m WHERE m.namespace = %(namespace)s AND NOT m.tombstone) AS facts,
+    count(*) AS texts, count(*) FILTER (WHERE e.content IS NULL) AS missing
+FROM (SELECT DISTINCT m.content FROM memory m WHERE m.namespace = %(namespace)s AND NOT m.tombstone) t
+LEFT JOIN embeddings e ON e.namespace = %(namespace)s AND e.model = %(model)s AND e.content = t.content
 
 -- name: missing_texts
--- Some texts without a row of a model.
-SELECT m.content, min(m.doc) AS doc
+-- The next texts without a row of a model, in the order of their documents.
+SELECT m.doc, m.content
 FROM memory m
-WHERE m.namespace = %(namespace)s AND NOT m.tombstone
+WHERE m.namespace = %(namespace)s AND NOT m.tombstone AND m.doc > %(after)s
   AND NOT EXISTS (SELECT FROM embeddings e
       WHERE e.namespace = m.namespace AND e.model = %(model)s AND e.content = m.content)
-GROUP BY m.content
-ORDER BY doc
+ORDER BY m.doc
 LIMIT %(limit)s
+
+-- name: calibrated_floor
+-- The floor that holds as of the instant for a model and text analysis.
+SELECT floor FROM calibrations
+WHERE namespace = %(namespace)s AND model = %(model)s AND analysis = %(analysis)s AND known_from <= %(as_of)s
+ORDER BY known_from DESC
+LIMIT 1
+
+-- name: add_calibration
+-- Stores a floor with what it was chosen on; it holds from the instant on.
+INSERT INTO calibrations (namespace, model, analysis, floor, hits, kept, foreigners, answered, client, known_from)
+VALUES (%(namespace)s, %(model)s, %(analysis)s, %(floor)s, %(hits)s, %(kept)s, %(foreigners)s, %(answered)s,
+    %(client)s, %(as_of)s)

@@ -382,6 +382,23 @@ CREATE TABLE embedding_models (
 );
 CREATE UNIQUE INDEX embedding_models_active_idx ON embedding_models (namespace) WHERE active;
 
+-- The honesty floor that was measured on this brain; the newest one known for a model and analysis holds.
+CREATE TABLE calibrations (
+    namespace  text        NOT NULL,
+    model      text        NOT NULL,
+    analysis   integer     NOT NULL,
+    floor      float8      NOT NULL,
+    hits       integer     NOT NULL,
+    kept       integer     NOT NULL,
+    foreigners integer     NOT NULL,
+    answered   integer     NOT NULL,
+    client     text        NOT NULL,
+    known_from timestamptz NOT NULL,
+    CONSTRAINT calibrations_pkey PRIMARY KEY (namespace, model, analysis, known_from),
+    CONSTRAINT calibration_floor_in_range CHECK (floor > 0 AND floor <= 2),
+    CONSTRAINT calibration_counts_agree CHECK (kept BETWEEN 0 AND hits AND answered BETWEEN 0 AND foreigners)
+);
+
 -- What holds for every layer ----------------------------------------------------------------------------------------
 
 -- A version may only be closed, and only once.
@@ -447,17 +464,18 @@ BEGIN
         date >= '1900-01-01' AND date < '2201-01-01'
         AND valid_from >= '1900-01-01Z' AND valid_from < '2201-01-01Z' AND valid_to < '2201-01-01Z');
 
-    GRANT SELECT, INSERT ON scopes, postings, embeddings TO brain_app;
+    GRANT SELECT, INSERT ON scopes, postings, embeddings, calibrations TO brain_app;
     GRANT SELECT, INSERT, DELETE ON embeddings_pending TO brain_app;
     GRANT USAGE ON SEQUENCE memory_doc_seq, records_doc_seq TO brain_app;
-    GRANT SELECT, INSERT, UPDATE (active) ON embedding_models TO brain_app;
+    GRANT SELECT, INSERT, UPDATE (active, dimensions, analysis) ON embedding_models TO brain_app;
     GRANT SELECT, INSERT, UPDATE (last_known) ON namespaces TO brain_app;
     GRANT SELECT ON alembic_version TO brain_app;
 
     -- Rows are visible and writable only in the namespace that the transaction names. Unset, or set to nothing, denies.
     FOREACH layer IN ARRAY ARRAY[
         'namespaces', 'scopes', 'constraints', 'records', 'pins', 'wiki', 'threads', 'memory', 'friction',
-        'memory_visible', 'records_visible', 'postings', 'embeddings', 'embeddings_pending', 'embedding_models'
+        'memory_visible', 'records_visible', 'postings', 'embeddings', 'embeddings_pending', 'embedding_models',
+        'calibrations'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', layer);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', layer);
