@@ -1,4 +1,7 @@
-"""English forms that no suffix rule leads back to their base: the past of strong verbs and a few plurals."""
+"""English forms that no suffix rule leads back to their base: the past of strong verbs and a few plurals.
+
+Plurals that are also the present of a verb are left to the suffix rules: she lives, the train leaves.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _FORMS: Final = """
     strike struck, swear swore sworn, swim swam swum, take took taken, teach taught, tear tore torn, tell told,
     think thought, throw threw thrown, understand understood, undertake undertook undertaken, wake woke woken,
     wear wore worn, weave wove woven, win won, withdraw withdrew withdrawn, write wrote written,
-    child children, foot feet, goose geese, half halves, knife knives, leaf leaves, life lives, loaf loaves, man men,
+    child children, foot feet, goose geese, half halves, knife knives, loaf loaves, man men,
     mouse mice, person people, shelf shelves, thief thieves, tooth teeth, wife wives, wolf wolves, woman women
 """
 

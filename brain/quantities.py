@@ -16,6 +16,7 @@ _COMMA_GROUPS: Final = re.compile(r"(\d{1,3}(?:,\d{2,3})*,\d{3})(?:\.(\d+))?")
 _POINT_GROUPS: Final = re.compile(r"(\d{1,3}(?:\.\d{3})+),(\d+)|(\d{1,3}(?:\.\d{3}){2,})")
 _QUOTE_GROUPS: Final = re.compile(r"(\d{1,3}(?:'\d{3})+)(?:[.,](\d+))?")
 _DECIMAL: Final = re.compile(r"(\d+)[.,](\d+)")
+_VERSION: Final = re.compile(r"\d{1,2}\.(?:\d|(?!0+$)\d+)|0\d*\.\d+|(?:19|2[01])\d\d\.(?:0\d|1[0-2])")
 _AMBIGUOUS: Final = re.compile(r"([1-9]\d{0,2})([.,])(\d{3})")
 _SEPARATOR: Final = re.compile(r"[.,']")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -63,14 +64,19 @@ def numbers(text: str, *, decimal_comma: bool) -> list[str]:
         as_decimal = sign == "." or decimal_comma
         return [*([_value(whole, rest)] if as_decimal else []), whole + rest]
     if match := _COMMA_GROUPS.fullmatch(text) or _QUOTE_GROUPS.fullmatch(text):
-        return [_value(match[1], match[2] or "")]
+        return _decimal(match[1], match[2] or "")
     if match := _POINT_GROUPS.fullmatch(text):
-        return [_value(match[1], match[2])] if match[1] else [text, _value(match[3])]
+        return _decimal(match[1], match[2]) if match[1] else [text, _value(match[3])]
     if match := _DECIMAL.fullmatch(text):
-        whole, fraction = match.groups()
-        written = [] if not fraction.strip("0") and len(fraction) > 1 else [f"{whole}.{fraction}"]
-        return list(dict.fromkeys((*written, _value(whole, fraction))))
+        return _decimal(match[1], match[2])
     return [text, *(_value(part) for part in _SEPARATOR.split(text))]
+
+
+def _decimal(whole: str, fraction: str) -> list[str]:
+    """A decimal number by its value, and without groups as written where it may be a version: 3.10, 3.0, 2024.10."""
+    digits = _SEPARATOR.sub("", whole)
+    as_version = _VERSION.fullmatch(f"{digits}.{fraction}")
+    return list(dict.fromkeys((*([as_version[0]] if as_version else []), _value(whole, fraction))))
 
 
 def _value(whole: str, fraction: str = "") -> str:

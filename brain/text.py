@@ -8,7 +8,7 @@ A text is cut at white space, and each chunk is analysed by itself, so that the 
 * Han and Kana, Hangul, Thai, Lao, Khmer and Myanmar become single characters and bigrams, cut where the script changes;
 * an identifier is indexed whole and in parts, at each of its levels: `src/api/login.py` gives the path, `login.py`,
   and the words; `fooBar`, `foo_bar` and `foo-bar` are one whole, `foobar`; `C++`, `C#` and `.NET` keep their signs;
-* numbers are indexed by value (1,200.00 is 1200), a form that could be a version also as written (3.10);
+* numbers are indexed by value (1,200.50 is 1200.5), a form that could be a version also as written (3.10);
 * an ISO date is indexed whole, as month and as year; a symbol or emoji by itself, an emoji sequence also by its bases;
 * a text without any of these is indexed by its punctuation.
 
@@ -98,7 +98,7 @@ def query_terms(text: str, language: str = "english") -> Query:
 
 
 def _names(text: str, language: str) -> frozenset[str]:
-    """The terms of capitalised words that do not begin a sentence."""
+    """The terms of capitalised words that do not begin a sentence or a quotation."""
     words = " ".join(match[0] for match in _INSIDE.finditer(text) if match[0][0].isupper())
     return frozenset(term for chunk in _chunks(words) for term, stop in _analyse(chunk, language) if not stop)
 
@@ -124,7 +124,7 @@ def _check(language: str) -> None:
 # --- from text to chunks
 
 
-_INSIDE: Final = re.compile(r"(?<!^)(?<![.?!\"“] )\b[^\W\d_]\w+")
+_INSIDE: Final = re.compile(r"(?<!^)(?<![.?!\"“] )(?<![\"“„«])\b[^\W\d_]\w+")
 _NARROW_SPACE: Final = re.compile(r"(?<=\d)[\u00a0\u2007\u2009\u202f](?=\d{3}(?!\d))")
 _STRAY_JOINER: Final = re.compile(
     "(?<![\u2190-\u2bff\U0001f000-\U0001faff])\u200d|\u200d(?![\u2190-\u2bff\U0001f000-\U0001faff])"

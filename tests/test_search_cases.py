@@ -51,9 +51,10 @@ MATCHING = [
     ("camel", "fooBarBaz"), ("camel", "foobarbaz"), ("camel", "bar baz"), ("camel", "foo_bar_baz"),
     ("cafe", "cafe"), ("cafe", "cafe\u0301"), ("cafe", "CAFÉ"),
     ("strasse", "STRASSE"), ("strasse", "strasse"), ("file", "file"), ("roman", "viii"),
-    ("amount", "1200.5"), ("amount", "1,200.50 EUR"),
+    ("amount", "1200.5"), ("amount", "1,200.50 EUR"), ("amount", "1200.50"), ("amount", "1200.50 EUR"),
+    ("camel", "fooBarBaz."), ("camel", "`fooBarBaz()`"),
 ]  # fmt: skip
-BY_SHARE = [("thumbs", "👍🏽"), ("amount", "1200.50 EUR"), ("zh", "蓝色门禁卡是周几改的")]
+BY_SHARE = [("thumbs", "👍🏽"), ("amount", "1200.50 for the hosting twice"), ("zh", "蓝色门禁卡是周几改的")]
 """Queries with a word that the body does not have."""
 
 

@@ -1,5 +1,6 @@
 """Text analysis: what rows are found by."""
 
+import itertools
 import random
 import threading
 import time
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brain.errors import InvalidInput
+from brain.irregular import BASES
 from brain.text import LANGUAGES, STOP_WORDS, TERM_MAXIMUM, normal_form, query_terms, terms
 
 ANY_TEXT = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=80)
@@ -196,6 +198,37 @@ def test_identifiers_numbers_and_symbols_are_indexed_whole_and_in_parts(text, fo
     assert set(terms(text)) == found
 
 
+AMOUNTS = ["1200.50", "1,200.50", "1200.5", "1'200.50", "1.200,50", "1200,5", "1’200.5", "1\u202f200,50"]
+
+
+@pytest.mark.parametrize("query", AMOUNTS)
+@pytest.mark.parametrize("text", AMOUNTS)
+def test_an_amount_is_found_in_every_spelling(query, text):
+    assert matches(query, f"Paid {text} for hosting")
+    assert matches(f"EUR {query}", f"paid EUR{text}")
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.0", "12.20", "24.10", "2024.10", "0.90", "2,024.10"])
+def test_a_number_that_may_be_a_version_is_not_found_by_value_only(version):
+    assert matches(version, f"runs on {version}")
+    assert matches(version.replace(",", ""), f"runs on {version}")
+    assert not matches(version, f"runs on {version.replace(',', '').rstrip('0').rstrip('.')}")
+
+
+@pytest.mark.parametrize(
+    "name", ["fooBar", "FooBar", "foo_bar", "foo-bar", "foo.bar", "foo/bar.py", "HTTPServer2", "std::foo", "a.fooBar()"]
+)
+def test_an_identifier_is_found_as_it_is_written(name):
+    assert matches(name, f"see {name} here")
+    assert matches(name, f"`{name}`, and more")
+    assert not matches(name, "see foo and bar, server or std here")
+
+
+@pytest.mark.parametrize(("query", "text"), itertools.permutations(["fooBar", "FooBar", "foo_bar", "foo-bar"], 2))
+def test_the_spellings_of_one_identifier_find_each_other(query, text):
+    assert matches(query, f"call {text} first")
+
+
 def test_a_comma_and_three_digits_is_a_decimal_too_where_the_language_writes_it_so():
     assert terms("1,200") == ["1200"]
     assert set(terms("1,200", "german")) == {"1.2", "1200"}
@@ -212,6 +245,74 @@ def test_latin_words_have_the_stems_of_the_chosen_snowball_algorithm():
         for word in ("running", "houses", "zeitungen", "hundarna", "canciones"):
             assert terms(word, language) == [stemmer.stemWord(word)]
     assert terms("running книги", "russian") == ["run", Stemmer.Stemmer("russian").stemWord("книги")]
+
+
+@pytest.mark.parametrize(
+    ("form", "base"),
+    [
+        ("went", "go"), ("gone", "go"), ("bought", "buy"), ("told", "tell"), ("met", "meeting"), ("ran", "running"),
+        ("wrote", "writes"), ("written", "write"), ("flew", "fly"), ("paid", "pay"), ("taught", "teaches"),
+        ("children", "child"), ("people", "person"), ("wives", "wife"), ("mice", "mouse"), ("feet", "foot"),
+    ],
+)  # fmt: skip
+def test_an_irregular_form_is_found_by_its_base_and_the_other_way_round(form, base):
+    assert matches(form, f"They {base} there")
+    assert matches(base, f"They {form} there")
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [("where does she live", "She lives in Bern"), ("when will the train leave", "The train leaves at nine")],
+)
+def test_the_present_of_a_verb_is_not_taken_for_a_plural(query, text):
+    assert matches(query.split()[-1], text)
+
+
+@pytest.mark.parametrize("form", sorted(BASES))
+def test_every_irregular_form_has_one_base_in_any_case(form):
+    base = BASES[form]
+    assert base not in BASES
+    assert terms(form) == terms(form.upper()) == terms(form.title()) == terms(base)
+    assert form not in STOP_WORDS
+
+
+def test_irregular_forms_are_english_only():
+    assert terms("went") != terms("went", "german")
+    assert terms("went книги", "russian")[0] == "go"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("When did Caroline meet Ben?", {"carolin", "ben"}),
+        ("Caroline met Ben", {"ben"}),
+        ("What is it. Caroline knows", set()),
+        ("Really? Caroline knows Ben! Dora too", {"ben"}),
+        ('She said "Caroline knows" to Ben', {"ben"}),
+        ("She said “Caroline knows” to Ben", {"ben"}),
+        ("when did caroline meet ben", set()),
+        ("the IT of ACME", {"it", "acm"}),
+        ("We met The Who in May", {"may"}),
+        ("see fooBar and GitHub", {"github", "git", "hub"}),
+        ("今天 部署 服务 回家", set()),
+        ("в Москве и Берлине", {"москве", "берлине"}),
+        ("ที่ ประชุม วันพุธ", set()),
+        ("내일 회의가 있습니다", set()),
+        ("", set()),
+        ("X", set()),
+    ],
+)
+def test_names_are_capitalised_words_inside_a_sentence(text, names):
+    found = query_terms(text).names
+    assert found == names
+    assert found <= set(query_terms(text).terms)
+
+
+@given(ANY_TEXT)
+def test_names_are_among_the_terms_and_a_query_in_lower_case_has_none(text):
+    query = query_terms(text)
+    assert query.names <= set(query.terms)
+    assert not query_terms(text.lower()).names
 
 
 def test_every_snowball_language_is_accepted_and_others_are_refused():
