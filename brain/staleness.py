@@ -39,16 +39,25 @@ def newer_first(best: Sequence[Dated]) -> dict[int, float]:
     """Return scores under which a newer row that states another number comes before a close older one.
 
     The newer must have at least CLOSE of the older one's score and state a number that the older one does not. A
-    date stamp in brackets at the start of a text is no statement.
+    date stamp in brackets at the start of a text is no statement. What is newer still and was in front stays in front.
     """
     raised: dict[int, float] = {}
     for row in sorted(best, key=lambda each: (each.occurred, each.doc)):
         score = row.score
         for older in best:
-            if older.doc in raised and row.score >= CLOSE * older.score and _states_another(row.text, older.text):
+            if older.doc in raised and (_replaces(row, older) or _led(row, older, raised[older.doc])):
                 score = max(score, math.nextafter(raised[older.doc], math.inf))
         raised[row.doc] = score
     return raised
+
+
+def _replaces(newer: Dated, older: Dated) -> bool:
+    return newer.score >= CLOSE * older.score and _states_another(newer.text, older.text)
+
+
+def _led(newer: Dated, older: Dated, raised: float) -> bool:
+    """Whether the newer row was in front until the older one was raised."""
+    return newer.score >= older.score and raised > older.score
 
 
 def _states_another(newer: str, older: str) -> bool:
