@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brain import ranking
 from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.embedders.floors import profile_of
+from brain.ranking import Candidate, Profile
+from brain.repository import memory
 from brain.repository import search as repository
 from brain.services import retrieval, scopes
+from brain.services.retrieval import DEPTH
 from brain.text import query_terms
 
 
@@ -50,14 +54,47 @@ async def alone(
     )
 
 
-async def unfloored(work: Work, query: str, vector: Vector | None, embedder: Embedder, *, scope: str) -> list[int]:
-    """Return the fused order of every candidate, also of those that the honesty floor keeps out."""
-    visible = await _visible(work, scope, None)
-    profile = profile_of(embedder.model)
-    found = await retrieval.retrieve(work, visible, retrieval.Asked(query, vector, embedder, profile))
-    candidates = [*(each.candidate for each in found.ranked), *found.below]
-    scores = ranking.fuse(candidates, profile, ideal=found.words.weights.ideal)
+@dataclass(frozen=True, slots=True)
+class Fusable:
+    """Every row that either leg found, with both scores, ready to be fused with any weight."""
+
+    candidates: list[Candidate]
+    profile: Profile
+    ideal: float
+
+    def scores(self, weight: float) -> dict[int, float]:
+        """Return the fused scores when the words leg has this share."""
+        return ranking.fuse(self.candidates, replace(self.profile, weight=weight), ideal=self.ideal)
+
+    def order(self, weight: float) -> list[int]:
+        """Return document numbers by fused score alone: no honesty floor, no re-rank."""
+        return by_score(self.scores(weight))
+
+
+def by_score(scores: Mapping[int, float]) -> list[int]:
+    """Return document numbers, best first; ties by number."""
     return sorted(scores, key=lambda doc: (-scores[doc], doc))
+
+
+async def fusable(work: Work, query: str, vector: Vector | None, embedder: Embedder, *, scope: str) -> Fusable:
+    """Return the best rows of each leg with what the other says of them, also those that the floor would keep out."""
+    visible = await _visible(work, scope, None)
+    terms = query_terms(query, work.language).terms
+    words = await repository.lexical(work, visible, terms, floor=0, depth=DEPTH) if terms else retrieval.NO_WORDS
+    lexical = {hit.doc: hit for hit in words.hits}
+    cosine: dict[int, float] = {}
+    if vector is not None:
+        nearest, _ = await repository.vector(work, visible, vector, model=embedder.model, depth=DEPTH, rows=0)
+        missing = sorted(lexical.keys() - {hit.doc for hit in nearest})
+        cosine = {hit.doc: hit.score for hit in nearest}
+        cosine |= await repository.vector_of(work, missing, vector, model=embedder.model)
+    lexical |= await repository.lexical_of(work, visible, sorted(cosine.keys() - lexical.keys()), words.weights)
+    by_words = ranking.legs({doc: hit.score for doc, hit in lexical.items()})
+    by_meaning = ranking.legs(cosine)
+    docs = sorted(lexical.keys() | cosine.keys())
+    lengths = await memory.lengths(work, docs)
+    candidates = [Candidate(doc, by_words.get(doc), by_meaning.get(doc), 0.0, lengths[doc]) for doc in docs]
+    return Fusable(candidates, profile_of(embedder.model), words.weights.ideal)
 
 
 async def _visible(work: Work, scope: str, valid_at: datetime | None) -> repository.Visible:
