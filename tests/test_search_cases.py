@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,8 +12,11 @@ from pydantic import SecretStr
 from brain.config import Settings
 from brain.database import Database
 from brain.runtime import Brain
+from brain.services import backfill
 from brain.services.memory import Draft
-from tests.memories import ask, brain_on, found, now, remember
+from brain.services.search import NOTHING
+from tests import factories
+from tests.memories import Table, ask, brain_on, found, now, remember
 
 BODIES = {
     "zh": "周三改用蓝色门禁卡",
@@ -174,3 +178,81 @@ async def test_use_and_repetition_do_not_raise_a_fact(store: Database) -> None:
     assert await found(brain, "export step of the pipeline", as_of=as_of) == before
     after = await ask(brain, "read_memory", query="export step of the pipeline")
     assert [hit["key"] for hit in after.data["hits"]] == before
+
+
+SHORT = ["Buy milk", "Order ink", "Call Ada", "Pay rent", "Fix bike", "Book gym", "Mend coat", "Water fern", "Send tax",
+         "Bake pie"]  # fmt: skip
+
+
+def nonsense(count: int) -> list[str]:
+    """Words that can be pronounced and that no fact contains, the same in every run."""
+    rng = random.Random(11)
+    words: set[str] = set()
+    while len(words) < count:
+        words.add("".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(rng.randint(2, 4))) + "x")
+    return sorted(words)
+
+
+async def test_no_nonsense_word_finds_anything_among_facts_of_two_words(store: Database) -> None:
+    """Short texts share few hashed features with a word, and one shared bucket would weigh a lot."""
+    brain = brain_on(store)
+    await remember(brain, *SHORT)
+    words = nonsense(600)
+    asked = [words[at : at + 6] for at in range(0, 600, 6)]
+    for query, *variants in asked:
+        answer = (await ask(brain, "read_memory", query=query, query_variants=variants)).data
+        assert (answer["hits"], answer["reason"]) == ([], "no_match"), (query, variants)
+    for fact in SHORT:
+        assert (await found(brain, fact))[:1] == [fact]
+        for word in fact.split():
+            assert await found(brain, word) == [fact]
+
+
+@pytest.mark.parametrize("query", ["buy pelota", "zum milk tavi", "gamo order", "what about nolex ink paxu velo"])
+async def test_one_word_of_a_query_among_several_that_nobody_knows(store: Database, query: str) -> None:
+    brain = brain_on(store)
+    await remember(brain, *SHORT)
+    [known] = [fact for fact in SHORT if set(fact.lower().split()) & set(query.split())]
+    assert await found(brain, query) in ([], [known])
+
+
+async def test_an_empty_answer_says_that_rows_wait_for_their_vector_and_never_that_there_is_nothing(
+    store: Database,
+) -> None:
+    embedder = Table({"The cat sleeps": [1.0, 0.0, 0.0], "feline naps": [1.0, 0.0, 0.0]}, failing=True)
+    brain = brain_on(store, embedder=embedder)
+    await remember(brain, "The cat sleeps")
+    embedder.failing = False
+    for query in ("feline naps", "submarine"):
+        answer = await ask(brain, "read_memory", query=query)
+        assert (answer.data["hits"], answer.data["reason"]) == ([], "leg_unavailable")
+        assert answer.data["diagnosis"]["rows_without_vector"] == 1
+        assert NOTHING not in answer.text
+        assert NOTHING not in json.dumps(answer.data)
+        assert "incomplete" in answer.text
+    strict = await ask(brain, "read_memory", query="submarine", mode="strict")
+    assert (strict.data["reason"], NOTHING in strict.text) == ("no_match", True)
+    await backfill.run(brain.read, brain.write, embedder)
+    assert await found(brain, "feline naps") == ["The cat sleeps"]
+    answer = await ask(brain, "read_memory", query="submarine")
+    assert (answer.data["reason"], NOTHING in answer.text) == ("no_match", True)
+
+
+async def test_rows_that_wait_outside_the_question_do_not_make_an_answer_incomplete(store: Database) -> None:
+    embedder = Table({"The cat sleeps": [1.0, 0.0, 0.0]})
+    brain = brain_on(store, embedder=embedder)
+    await remember(brain, Draft(text="The cat sleeps", scope="lane:work"))
+    embedder.failing = True
+    await remember(brain, Draft(text="The dog barks", scope="lane:school"))
+    embedder.failing = False
+    answer = await ask(brain, "read_memory", query="submarine", scope="lane:work")
+    assert (answer.data["reason"], answer.data["diagnosis"]["rows_without_vector"]) == ("no_match", 0)
+
+
+async def test_a_model_that_sees_words_only_misses_nothing_while_a_vector_waits(store: Database) -> None:
+    unreachable = brain_on(store, embedder=factories.Unreachable())
+    await remember(unreachable, "The cat sleeps")
+    brain = brain_on(store, namespace=unreachable.caller.namespace)
+    answer = await ask(brain, "read_memory", query="submarine")
+    assert (answer.data["reason"], answer.data["diagnosis"]["rows_without_vector"]) == ("no_match", 1)
+    assert await found(brain, "cat") == ["The cat sleeps"]
