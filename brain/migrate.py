@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brain.errors import ConfigurationError, Unavailable
+from brain.names import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import psycopg
     from alembic.config import Config
     from sqlalchemy import Connection
 
@@ -81,24 +83,30 @@ def _transaction(dsn: str) -> Iterator[Connection]:
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.pool import NullPool
 
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(dsn), poolclass=NullPool)
+    def connect() -> psycopg.Connection[Any]:
+        return psycopg.connect(dsn, fallback_application_name="brain migrate")
+
+    engine = create_engine("postgresql+psycopg://", creator=connect, poolclass=NullPool)
     try:
         with engine.begin() as connection:
             connection.exec_driver_sql(_SESSION)
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             yield connection
     except (DBAPIError, psycopg.Error) as error:
-        raise _translated(error) from error
+        raise _translated(error, dsn) from error
     finally:
         engine.dispose()
 
 
-def _translated(error: Exception) -> Exception:
+def _translated(error: Exception, dsn: str) -> Exception:
     import psycopg
 
     cause = getattr(error, "orig", None) or error
     if isinstance(cause, psycopg.errors.LockNotAvailable):
-        return Unavailable("Another process has been migrating this database for over a minute; try again later.")
+        return Unavailable(
+            f"Another process{_holder(dsn)} has been migrating this database for over a minute; try again later.",
+            hint="If it hangs, end that backend at the database server.",
+        )
     if isinstance(cause, psycopg.errors.InsufficientPrivilege):
         return ConfigurationError(
             "The database role may not create the schema.",
@@ -107,6 +115,26 @@ def _translated(error: Exception) -> Exception:
     if isinstance(cause, psycopg.OperationalError):
         return Unavailable("The database cannot be reached.", hint="Check DATABASE_URL and that the server is running.")
     return error
+
+
+def _holder(dsn: str) -> str:
+    """Say which backend holds the lock, as far as the server tells."""
+    import psycopg
+
+    query = (
+        "SELECT l.pid, coalesce(a.application_name, '') FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid"
+        " WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 0 AND l.objid = %s AND l.objsubid = 1"
+        " AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())"
+    )
+    try:
+        with psycopg.connect(dsn, connect_timeout=5) as connection:
+            found = connection.execute(query, [_LOCK]).fetchone()
+    except psycopg.Error:
+        return ""
+    if found is None:
+        return ""
+    pid, name = found
+    return f" ({excerpt(name)}, backend {pid})" if name else f" (backend {pid})"
 
 
 def _current(connection: Connection) -> str | None:

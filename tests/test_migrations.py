@@ -82,12 +82,21 @@ def test_a_migration_that_waits_for_another_says_so_in_one_sentence(
     empty_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "_SESSION", migrate._SESSION.replace("60s", "50ms"))
-    with psycopg.connect(empty_dsn) as other:
+    with psycopg.connect(empty_dsn, application_name="deploy job") as other:
         other.execute(f"SELECT pg_advisory_xact_lock({migrate._LOCK})")
-        with pytest.raises(Unavailable, match="Another process has been migrating") as caught:
+        holder = rf"Another process \(deploy job, backend {other.info.backend_pid}\) has been migrating"
+        with pytest.raises(Unavailable, match=holder) as caught:
             migrate.upgrade(empty_dsn)
         assert "host=" not in str(caught.value)
     assert migrate.upgrade(empty_dsn) == migrate._revisions()
+
+
+def test_a_holder_that_the_server_does_not_tell_is_left_out(empty_dsn: str) -> None:
+    assert migrate._holder(empty_dsn) == ""
+    assert migrate._holder("postgresql://someone:secret@127.0.0.1:1/brain") == ""
+    with psycopg.connect(empty_dsn, application_name="") as other:
+        other.execute(f"SELECT pg_advisory_xact_lock({migrate._LOCK})")
+        assert migrate._holder(empty_dsn) == f" (backend {other.info.backend_pid})"
 
 
 def test_the_migration_lock_ends_with_its_transaction(dsn: str) -> None:
