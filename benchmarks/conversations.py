@@ -35,11 +35,18 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation with the questions about it that have evidence."""
+    """A conversation with the questions about it."""
 
     name: str
+    speakers: tuple[str, str]
     turns: list[Turn]
-    questions: list[Asked]
+    asked: list[Asked]
+    """Every question, also those without evidence."""
+
+    @property
+    def questions(self) -> list[Asked]:
+        """The questions that have evidence."""
+        return [each for each in self.asked if each.evidence]
 
 
 def read(path: Path) -> list[Conversation]:
@@ -62,7 +69,8 @@ def _conversation(sample: Mapping[str, Any]) -> Conversation:
         Asked(name, CATEGORIES[each["category"]], str(each["question"]), repaired(each.get("evidence", ()), known))
         for each in sample["qa"]
     ]
-    return Conversation(name, turns, [each for each in asked if each.evidence])
+    speakers = str(content["speaker_a"]), str(content["speaker_b"])
+    return Conversation(name, speakers, turns, asked)
 
 
 def _sessions(content: Mapping[str, Any]) -> list[int]:
