@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import brain
-from brain.cli import layers, process, reading, upkeep, writing
+from brain.cli import indexing, layers, process, reading, upkeep, writing
 from brain.cli.command import Launch
 from brain.cli.output import print_error, use_utf8
 from brain.errors import InvalidInput
@@ -45,7 +45,7 @@ def before(
     context.obj = Launch(namespace)
 
 
-for group in (process, reading, writing, layers, upkeep):
+for group in (process, reading, writing, layers, upkeep, indexing):
     group.add_to(app)
 
 

@@ -131,6 +131,11 @@ async def by_doc(work: Work, docs: Sequence[int]) -> dict[int, Fact]:
     return {fact.doc: fact for fact in await work.all(Fact, _SQL["by_doc"], {"docs": list(docs)})} if docs else {}
 
 
+async def sample(work: Work, scope: str, limit: int) -> list[Fact]:
+    """Return some visible facts of a scope, as if at random and the same ones every time."""
+    return await work.all(Fact, _SQL["sample"], {"scope": scope, "limit": limit})
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """What the re-rank needs to know of a row."""

@@ -126,6 +126,16 @@ ORDER BY
     t.occurred, t.doc
 LIMIT %(limit)s
 
+-- name: sample
+-- Some visible facts of a scope, drawn by the digest of their content: the same ones every time.
+SELECT {columns}
+FROM memory_visible v JOIN memory t ON t.namespace = v.namespace AND t.doc = v.doc
+WHERE v.namespace = %(namespace)s AND v.scope = %(scope)s
+  AND v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)s)
+  AND (v.valid_from IS NULL OR v.valid_from <= %(as_of)s) AND (v.valid_to IS NULL OR v.valid_to > %(as_of)s)
+ORDER BY v.content, v.doc
+LIMIT %(limit)s
+
 -- name: by_doc
 -- Facts by document number.
 SELECT {columns} FROM memory t WHERE t.namespace = %(namespace)s AND t.doc = ANY(%(docs)s)
