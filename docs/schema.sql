@@ -12,21 +12,27 @@ DECLARE
     lock_key bigint := brain_lock_key(ns);
     brain namespaces%ROWTYPE;
     writing boolean;
+    first timestamptz;
 BEGIN
-    SELECT EXISTS (
-        SELECT FROM pg_locks l
-        WHERE l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted AND l.objsubid = 1
-          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-          AND l.classid::bigint = (lock_key >> 32) & 4294967295 AND l.objid::bigint = lock_key & 4294967295
-    ) INTO writing;
-    IF writing AND (wanted IS NOT NULL OR NOT EXISTS (SELECT FROM namespaces n WHERE n.namespace = ns)) THEN
+    -- A first writer that does not show its own lock yet takes its instant after this, and so after reading.
+    SELECT true, (
+        SELECT timestamptz 'epoch' + ((s.classid::bigint << 32) | s.objid::bigint) * interval '1 microsecond'
+        FROM pg_locks s
+        WHERE s.pid = l.pid AND s.locktype = 'advisory' AND s.mode = 'ShareLock' AND s.granted AND s.objsubid = 1
+        LIMIT 1
+    ) INTO writing, first
+    FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted AND l.objsubid = 1
+      AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+      AND l.classid::bigint = (lock_key >> 32) & 4294967295 AND l.objid::bigint = lock_key & 4294967295;
+    IF writing AND wanted IS NOT NULL THEN
         PERFORM pg_advisory_xact_lock_shared(lock_key);
         reading := brain_clock() - interval '1 microsecond';
         writing := false;
     END IF;
     SELECT * INTO brain FROM namespaces n WHERE n.namespace = ns;
     IF NOT FOUND THEN
-        instant := reading;
+        instant := least(reading, first - interval '1 microsecond');
     ELSIF writing THEN
         instant := brain.last_known;
     ELSE
@@ -46,7 +52,10 @@ BEGIN
     PERFORM pg_advisory_xact_lock(brain_lock_key(ns));
     SELECT * INTO brain FROM namespaces n WHERE n.namespace = ns;
     IF NOT FOUND THEN
+        -- Readers cannot see the row below before the commit; this lock tells them what its instant is not before.
         instant := brain_clock();
+        PERFORM pg_advisory_xact_lock_shared((extract(epoch FROM instant) * 1000000)::bigint);
+        instant := greatest(instant, brain_clock());
         INSERT INTO namespaces VALUES (ns, tz, lang, instant, instant) RETURNING * INTO brain;
         INSERT INTO scopes
         SELECT ns, s.scope, s.number - 1, instant, instant, 'brain'

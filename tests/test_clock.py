@@ -15,6 +15,7 @@ from brain.layers import LAYERS
 from brain.repository import audit, versions
 from brain.runtime import Brain
 from brain.services import claims, session, trail
+from brain.times import parse_instant
 from tests import factories
 
 NOON = factories.instant("2026-03-01 12:00")
@@ -136,28 +137,63 @@ async def test_a_tie_of_event_times_is_told_apart_by_the_order_of_writing(frozen
 
 
 @pytest.mark.parametrize("waiting", ["a first write", "a later write"])
+@pytest.mark.parametrize("clock_stands", [False, True])
 async def test_an_instant_that_was_read_never_misses_a_write_that_was_under_way(
-    module_dsn: str, brain: Brain, waiting: str
+    clock: str, brain: Brain, waiting: str, clock_stands: bool
 ) -> None:
     """A writer takes its instant, a reader asks, the writer commits: the reader's instant must not come after it."""
+    if clock_stands:
+        factories.freeze(clock, NOON)
     if waiting == "a later write":
         await factories.fact(brain, "Before.")
     name = brain.caller.namespace
-    with factories.application(module_dsn, name) as writer:
+    with factories.application(clock, name) as writer:
         row = writer.execute("SELECT instant FROM brain_begin_write(%s, 'UTC', 'english')", [name]).fetchone()
         assert row is not None
         taken = row[0]
-        if waiting == "a first write":
-            with factories.application(module_dsn, name) as reader:
-                reader.execute("SET LOCAL lock_timeout = '50ms'")
-                with pytest.raises(psycopg.errors.LockNotAvailable):
-                    reader.execute("SELECT * FROM brain_begin_read(%s, NULL)", [name])
-        else:
-            assert await brain.read(instant_of) < taken
+        assert await brain.read(instant_of) < taken
         writer.execute("UPDATE namespaces SET last_known = %s WHERE namespace = %s", [taken, name])
         writer.commit()
         writer.execute("SELECT 1")
     assert await brain.read(instant_of) >= taken
+
+
+async def test_a_session_starts_while_a_first_write_takes_long_and_replays_after_it(
+    module_dsn: str, brain: Brain
+) -> None:
+    name = brain.caller.namespace
+    with factories.application(module_dsn, name) as writer:
+        row = writer.execute("SELECT instant FROM brain_begin_write(%s, 'UTC', 'english')", [name]).fetchone()
+        assert row is not None
+        starts = [await brain.read(session.start) for _ in range(2)]
+        assert all(parse_instant(each.data["as_of"], field="as_of") < row[0] for each in starts)
+        writer.execute("UPDATE namespaces SET last_known = %s WHERE namespace = %s", [row[0], name])
+        writer.commit()
+    await factories.one_of_each(brain)
+    for then in starts:
+        again = await brain.read(session.start, as_of=then.data["as_of"])
+        assert (again.text, again.data) == (then.text, then.data)
+
+
+async def test_a_first_write_that_is_rolled_back_leaves_the_clock_alone(module_dsn: str, brain: Brain) -> None:
+    name = brain.caller.namespace
+    with factories.application(module_dsn, name) as writer:
+        writer.execute("SELECT instant FROM brain_begin_write(%s, 'UTC', 'english')", [name])
+        before = await brain.read(instant_of)
+        writer.rollback()
+    assert await brain.read(instant_of) > before
+    assert (await factories.fact(brain, "First after all.")).known_from > before
+
+
+async def test_first_writes_of_two_brains_do_not_shape_each_others_instants(clock: str, brain: Brain) -> None:
+    """Both take the same instant, for which each holds a lock."""
+    factories.freeze(clock, NOON)
+    names = [brain.caller.namespace, factories.fresh_name("other")]
+    with factories.application(clock, names[0]) as one, factories.application(clock, names[1]) as other:
+        for writer, name in zip((one, other), names, strict=True):
+            row = writer.execute("SELECT instant FROM brain_begin_write(%s, 'UTC', 'english')", [name]).fetchone()
+            assert row == (NOON,)
+        assert await brain.read(instant_of) == NOON - MICROSECOND
 
 
 async def test_asking_for_an_instant_that_a_writer_may_still_take_waits_for_it(module_dsn: str, brain: Brain) -> None:

@@ -36,7 +36,10 @@ BEGIN
     PERFORM pg_advisory_xact_lock(brain_lock_key(ns));
     SELECT * INTO brain FROM namespaces n WHERE n.namespace = ns;
     IF NOT FOUND THEN
+        -- Readers cannot see the row below before the commit; this lock tells them what its instant is not before.
         instant := brain_clock();
+        PERFORM pg_advisory_xact_lock_shared((extract(epoch FROM instant) * 1000000)::bigint);
+        instant := greatest(instant, brain_clock());
         INSERT INTO namespaces VALUES (ns, tz, lang, instant, instant) RETURNING * INTO brain;
         INSERT INTO scopes
         SELECT ns, s.scope, s.number - 1, instant, instant, 'brain'
@@ -52,9 +55,8 @@ BEGIN
 END $$;
 
 -- The instant that a read may call "now": everything at or before it is committed, and every later write gets a
--- later instant. While a writer is under way that is the newest committed instant, otherwise the clock's.
--- With wanted set, waits for writers that could still commit at or before it; without a committed instant yet, for the
--- very first writer.
+-- later instant. While a writer is under way that is the newest committed instant, or one before the very first
+-- writer's; otherwise the clock's. With wanted set, waits for writers that could still commit at or before it.
 CREATE FUNCTION brain_begin_read(ns text, wanted timestamptz)
     RETURNS TABLE (instant timestamptz, time_zone text, language text) LANGUAGE plpgsql VOLATILE
 AS $$
@@ -63,21 +65,27 @@ DECLARE
     lock_key bigint := brain_lock_key(ns);
     brain namespaces%ROWTYPE;
     writing boolean;
+    first timestamptz;
 BEGIN
-    SELECT EXISTS (
-        SELECT FROM pg_locks l
-        WHERE l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted AND l.objsubid = 1
-          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-          AND l.classid::bigint = (lock_key >> 32) & 4294967295 AND l.objid::bigint = lock_key & 4294967295
-    ) INTO writing;
-    IF writing AND (wanted IS NOT NULL OR NOT EXISTS (SELECT FROM namespaces n WHERE n.namespace = ns)) THEN
+    -- A first writer that does not show its own lock yet takes its instant after this, and so after reading.
+    SELECT true, (
+        SELECT timestamptz 'epoch' + ((s.classid::bigint << 32) | s.objid::bigint) * interval '1 microsecond'
+        FROM pg_locks s
+        WHERE s.pid = l.pid AND s.locktype = 'advisory' AND s.mode = 'ShareLock' AND s.granted AND s.objsubid = 1
+        LIMIT 1
+    ) INTO writing, first
+    FROM pg_locks l
+    WHERE l.locktype = 'advisory' AND l.mode = 'ExclusiveLock' AND l.granted AND l.objsubid = 1
+      AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+      AND l.classid::bigint = (lock_key >> 32) & 4294967295 AND l.objid::bigint = lock_key & 4294967295;
+    IF writing AND wanted IS NOT NULL THEN
         PERFORM pg_advisory_xact_lock_shared(lock_key);
         reading := brain_clock() - interval '1 microsecond';
         writing := false;
     END IF;
     SELECT * INTO brain FROM namespaces n WHERE n.namespace = ns;
     IF NOT FOUND THEN
-        instant := reading;
+        instant := least(reading, first - interval '1 microsecond');
     ELSIF writing THEN
         instant := brain.last_known;
     ELSE
