@@ -261,9 +261,10 @@ def _fact(work: Work, draft: Draft, old: Fact | None, supersedes: str) -> Fact:
     stamp = inputs.stamp(work, said=draft.said, known_at=draft.known_at)
     content = content_of(draft.title, draft.text)
     repeated = old.occurred if old is not None and old.content == content else None
-    occurred = draft.occurred or repeated or stamp["known_from"]
-    starts = draft.valid_from or min(occurred, stamp["known_from"])
-    inputs.interval(starts, draft.valid_to)  # type: ignore[arg-type]
+    occurred: datetime = _read(draft.occurred) or repeated or stamp["known_from"]
+    starts = _read(draft.valid_from) or min(occurred, stamp["known_from"])
+    ends = _read(draft.valid_to)
+    inputs.interval(starts, ends)
     identity = old.id if old else new_id(stamp["known_from"])
     return Fact(
         id=identity,
@@ -276,7 +277,7 @@ def _fact(work: Work, draft: Draft, old: Fact | None, supersedes: str) -> Fact:
         kind=draft.kind,
         tags=list(draft.tags),
         importance=draft.importance,
-        confidence=draft.confidence,  # type: ignore[arg-type]
+        confidence=parse_confidence(draft.confidence),
         evidence=list(draft.evidence),
         supersedes=supersedes or (old.supersedes if old else ""),
         trigger=draft.trigger,
@@ -284,9 +285,9 @@ def _fact(work: Work, draft: Draft, old: Fact | None, supersedes: str) -> Fact:
         said=draft.said,
         reason="",
         tombstone=False,
-        occurred=occurred,  # type: ignore[arg-type]
-        valid_from=starts,  # type: ignore[arg-type]
-        valid_to=draft.valid_to,  # type: ignore[arg-type]
+        occurred=occurred,
+        valid_from=starts,
+        valid_to=ends,
         content=content,
         words=words_of(draft.title, draft.text, work.language),
         length=0,
@@ -294,6 +295,11 @@ def _fact(work: Work, draft: Draft, old: Fact | None, supersedes: str) -> Fact:
         terms_before=0,
         **stamp,
     )
+
+
+def _read(value: inputs.Instant) -> datetime | None:
+    """Return an instant of a placed draft, which holds no text any more."""
+    return value if isinstance(value, datetime) else None
 
 
 async def _near(work: Work, written: Sequence[Written], model: str) -> dict[int, list[Mapping[str, Any]]]:

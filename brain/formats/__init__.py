@@ -1,1 +1,0 @@
-"""Pure codecs for import and export."""
