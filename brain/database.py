@@ -35,6 +35,8 @@ _READING = "ISOLATION LEVEL READ COMMITTED READ ONLY"
 _WRITING = "ISOLATION LEVEL READ COMMITTED"
 """A write does not ask for READ WRITE: it would override a server that was told to accept none."""
 _MICROSECOND = timedelta(microseconds=1)
+_WATCHFUL = "linux|darwin"
+"""Servers that can notice during a statement that its client is gone, so that its locks end soon; others refuse to."""
 
 
 @cache
@@ -277,12 +279,14 @@ class Database:
             "BEGIN {mode}; SET LOCAL ROLE brain_app; SET LOCAL brain.namespace = {namespace};"
             " SET LOCAL TIME ZONE 'UTC'; SET LOCAL jit = off;"
             " SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock};"
-            " SET LOCAL idle_in_transaction_session_timeout = 60000"
+            " SET LOCAL idle_in_transaction_session_timeout = 60000;"
+            " SELECT set_config('client_connection_check_interval', '2s', true) WHERE version() ~ {watchful}"
         ).format(
             mode=sql.SQL(mode),
             namespace=sql.Literal(caller.namespace),
             statement=sql.Literal(self._settings.statement_timeout_ms),
             lock=sql.Literal(self._settings.lock_timeout_ms),
+            watchful=sql.Literal(_WATCHFUL),
         )
 
     async def _retrying(self, attempt: Callable[[], Awaitable[T]], *, connection_errors: int) -> T:

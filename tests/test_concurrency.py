@@ -271,6 +271,28 @@ async def test_a_cancelled_write_leaves_nothing_and_its_connection_is_usable(mod
     await brain.close()
 
 
+async def test_a_client_that_vanishes_during_a_statement_does_not_keep_the_write_lock(module_dsn: str) -> None:
+    """As after a kill, or a cancellation that the server missed: the statement would otherwise run to its timeout."""
+    brain = factories.brain_on(module_dsn, settings={"lock_timeout_ms": 9_000})
+    await factories.fact(brain, "Before.")
+    [prepared] = await memory.prepare(brain.embedder, [memory.Draft(text="Half.")])
+
+    async def job(work: Work) -> None:
+        await memory.write(work, prepared)
+        work.connection.pgconn.send_query(b"SELECT pg_sleep(25)")
+        work.connection.pgconn.flush()
+        while not await asyncio.to_thread(execute, module_dsn, _SLEEPING):
+            pass
+        work.connection.pgconn.finish()
+        raise Conflict("Gone.", current={})
+
+    with pytest.raises(Conflict):
+        await brain.write(job)
+    await factories.fact(brain, "After.")
+    assert await texts(brain) == ["Before.", "After."]
+    await brain.close()
+
+
 async def test_a_failing_job_rolls_back_every_layer(brain: Brain) -> None:
     async def job(work: Work) -> None:
         await pins.write(work, state="Half.")
