@@ -123,13 +123,13 @@ def results(searched: Sequence[Searched], hits: Sequence[bool], brain: Brain) ->
         for group, listed in of_group.items()
     }
     floors = {"evidence": brain.embedder.floor, "words": ranking.WORDS_FLOOR}
-    odd = {
-        group: {
-            query: share(each.empty for each in of_group.get(group, []) if each.query == query) for query in queries
-        }
-        for group, queries in ODD.items()
-    }
+    odd = {group: _by_query(of_group.get(group, []), queries) for group, queries in ODD.items()}
     return {"groups": groups, "odd": odd, "hits": len(hits), "hits_kept": share(hits), "floor": floors}
+
+
+def _by_query(searched: Sequence[Searched], queries: Sequence[str]) -> dict[str, float | None]:
+    """Return for each query in how many of the conversations it finds nothing."""
+    return {query: share(each.empty for each in searched if each.query == query) for query in queries}
 
 
 def auroc(positives: Sequence[float], negatives: Sequence[float]) -> float | None:

@@ -63,8 +63,9 @@ class Fusable:
     ideal: float
 
     def scores(self, weight: float) -> dict[int, float]:
-        """Return the fused scores when the words leg has this share."""
-        return ranking.fuse(self.candidates, replace(self.profile, weight=weight), ideal=self.ideal)
+        """Return the fused scores when the words leg has this share, of rows that any leg says something of."""
+        scores = ranking.fuse(self.candidates, replace(self.profile, weight=weight), ideal=self.ideal)
+        return {doc: score for doc, score in scores.items() if score > 0}
 
     def order(self, weight: float) -> list[int]:
         """Return document numbers by fused score alone: no honesty floor, no re-rank."""
