@@ -93,7 +93,7 @@ async def _gathered(work: Work, visible: repository.Visible, asked: Asked) -> Re
 async def relax(work: Work, visible: repository.Visible, strict: Retrieved) -> Retrieved:
     """Look for the rarest terms of a query that no row matches whole; every hit is marked as relaxed.
 
-    A term that no row, or more than half of all rows, contain is no fragment worth looking for.
+    A term that no row, or more than half of all rows, contain is no fragment worth looking for, nor are stop words.
     """
     weights = strict.words.weights
     usable = [
@@ -102,7 +102,7 @@ async def relax(work: Work, visible: repository.Visible, strict: Retrieved) -> R
         if 0 < df <= max(1, weights.rows / 2)
     ]
     rarest = [term for _, term in sorted(usable, key=lambda each: (-each[0], each[1]))[:RAREST]]
-    if not rarest:
+    if not rarest or strict.query.only_stop_words:
         return strict
     words = await repository.lexical(work, visible, rarest, floor=0.0, depth=DEPTH)
     legs = ranking.legs({hit.doc: hit.score for hit in words.hits})
