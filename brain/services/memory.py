@@ -107,7 +107,8 @@ async def write_many(work: Work, prepared: Sequence[Prepared]) -> list[Written]:
     would become a successor.
     """
     await models.check_active(work, prepared[0].embedder)
-    cleaned = [replace(each, draft=await _placed(work, each.draft)) for each in prepared]
+    placed = await _placed(work, [each.draft for each in prepared])
+    cleaned = [replace(each, draft=draft) for each, draft in zip(prepared, placed, strict=True)]
     await _store_vectors(work, cleaned)
     fresh = await _fresh(work, cleaned)
     stored = iter(await _add(work, [(each.draft, None) for each in fresh], new_keys=True) if fresh else [])
@@ -143,22 +144,26 @@ def _checked(draft: Draft) -> Draft:
     )
 
 
-async def _placed(work: Work, draft: Draft) -> Draft:
-    """Return a draft with its scope registered and its instants read in the brain's zone."""
+async def _placed(work: Work, drafts: Sequence[Draft]) -> list[Draft]:
+    """Return drafts with their scopes registered and their instants read in the brain's zone.
+
+    A draft that names no scope belongs where its key is known already.
+    """
+    unplaced = [draft.key for draft in drafts if draft.key and not draft.scope.strip()]
+    known = await repository.newest_by_key(work, unplaced) if unplaced else {}
+    named = [
+        known[draft.key].scope if draft.key in known and not draft.scope.strip() else draft.scope for draft in drafts
+    ]
+    scope = {name: await scopes.for_writing(work, name) for name in dict.fromkeys(named)}
+    return [replace(_timed(work, draft), scope=scope[name]) for draft, name in zip(drafts, named, strict=True)]
+
+
+def _timed(work: Work, draft: Draft) -> Draft:
     start = inputs.instant(work, draft.valid_from, field="valid_from")
     end = inputs.instant(work, draft.valid_to, field="valid_to")
     inputs.interval(start, end)
-    occurred = inputs.instant(work, draft.occurred, field="occurred")
-    scope = draft.scope
-    if draft.key and not scope.strip():
-        known = (await repository.newest_by_key(work, [draft.key])).get(draft.key)
-        scope = known.scope if known else scope
     return replace(
-        draft,
-        scope=await scopes.for_writing(work, scope),
-        valid_from=start,
-        valid_to=end,
-        occurred=occurred,
+        draft, valid_from=start, valid_to=end, occurred=inputs.instant(work, draft.occurred, field="occurred")
     )
 
 
