@@ -76,15 +76,15 @@ async def search(brain: Brain, group: str, query: str, conversation: Conversatio
     return Searched(group, query, asking.strength(answer), not answer.hits)
 
 
-async def kept(brain: Brain, loaded: Loaded, question: Asked) -> list[bool]:
-    """For each turn of evidence that is a hit without the floor, return whether the search kept it."""
+async def kept(brain: Brain, loaded: Loaded, question: Asked) -> list[float]:
+    """For each turn of evidence that is a hit without the floor, return its strength, or 0 where it was not kept."""
     scope = scope_of(question.conversation)
     vector = await legs.query_vector(brain.embedder, question.text)
     fusable = await brain.read(lambda work: legs.fusable(work, question.text, vector, brain.embedder, scope=scope))
     best = fusable.order(fusable.profile.weight)[:TOP]
     answer = await asking.answered(brain, question.text, scope, ALL_HITS)
-    found = {hit.fact.doc for hit in answer.hits}
-    return [doc in found for doc in best if loaded.name_of[doc] in question.evidence]
+    found = {hit.fact.doc: hit.strength for hit in answer.hits}
+    return [found.get(doc, 0.0) for doc in best if loaded.name_of[doc] in question.evidence]
 
 
 async def measure(brain: Brain, corpus: Sequence[Conversation], limit: int | None, most_foreign: int) -> dict[str, Any]:
@@ -92,7 +92,7 @@ async def measure(brain: Brain, corpus: Sequence[Conversation], limit: int | Non
     loaded = await loading.load(brain, drafts(corpus))
     by_name = {each.name: each for each in corpus}
     searched: list[Searched] = []
-    hits: list[bool] = []
+    hits: list[float] = []
     for question in chosen(corpus, limit):
         answerable = question.category != ADVERSARIAL
         group = ANSWERABLE if answerable else ADVERSARIAL
@@ -107,7 +107,7 @@ async def measure(brain: Brain, corpus: Sequence[Conversation], limit: int | Non
     return results(searched, hits, brain) | {"machine": common.machine(loaded.server, brain.embedder)}
 
 
-def results(searched: Sequence[Searched], hits: Sequence[bool], brain: Brain) -> dict[str, Any]:
+def results(searched: Sequence[Searched], hits: Sequence[float], brain: Brain) -> dict[str, Any]:
     """Return the figures: of each group how often nothing is found, and how well strength tells it apart."""
     of_group: dict[str, list[Searched]] = {}
     for each in searched:
@@ -124,7 +124,14 @@ def results(searched: Sequence[Searched], hits: Sequence[bool], brain: Brain) ->
     }
     floors = {"evidence": brain.embedder.floor, "words": ranking.WORDS_FLOOR}
     odd = {group: _by_query(of_group.get(group, []), queries) for group, queries in ODD.items()}
-    return {"groups": groups, "odd": odd, "hits": len(hits), "hits_kept": share(hits), "floor": floors}
+    return {
+        "groups": groups,
+        "odd": odd,
+        "hits": len(hits),
+        "hits_kept": share(each > 0 for each in hits),
+        "hits_on_their_own": share(each >= 1 for each in hits),
+        "floor": floors,
+    }
 
 
 def _by_query(searched: Sequence[Searched], queries: Sequence[str]) -> dict[str, float | None]:
@@ -166,7 +173,10 @@ def show(name: str, found: dict[str, Any]) -> None:
     common.table(title, ["questions", "n", "find nothing, %", "AUROC against answerable"], rows)
     leaky = [query for queries in found["odd"].values() for query, nothing in queries.items() if nothing < 1]
     print(f"Odd queries that find something somewhere: {', '.join(leaky) or 'none'}")
-    print(f"Hits kept: {common.percent(found['hits_kept'])} % of {found['hits']} turns of evidence in the top {TOP}")
+    print(
+        f"Hits kept: {common.percent(found['hits_kept'])} % of {found['hits']} turns of evidence in the top {TOP};"
+        f" without companions {common.percent(found['hits_on_their_own'])} %"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
