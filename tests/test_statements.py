@@ -16,7 +16,7 @@ from brain.embedders.local_hash import LocalHash
 from brain.errors import NotFound
 from brain.layers import LAYERS
 from brain.names import Scope
-from brain.repository import audit, models, scopes, status, vector_index, versions, visibility
+from brain.repository import audit, memory, models, scopes, status, vector_index, versions, visibility
 from brain.repository import search as queries
 from brain.runtime import Brain
 from brain.services import amendments, backfill, history, records, search, session, trail
@@ -98,6 +98,8 @@ async def legs(work: Work) -> None:
     rows = await queries.searched(work, visible)
     assert rows > len(docs)
     exact, _ = await queries.vector(work, visible, asked, model=model, depth=10, rows=rows)
+    whole = replace(visible, whole=True)
+    assert (await queries.vector(work, whole, asked, model=model, depth=10, rows=rows))[0] == exact
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queries, "EXACT_ROWS", 0)
         patch.setattr(vector_index, "usable", usable)
@@ -112,6 +114,7 @@ async def usable(work: Work, model: str) -> bool:
 
 async def switch_models(work: Work) -> None:
     await models.extent(work, "other")
+    await memory.sample(work, "global", 10)
     await models.add_calibration(work, "other", 1, models.Calibration(0.5, 1, 1, 1, 0))
     await models.missing_texts(work, "other", 10)
     await models.activate(work, models.Model("other", 3, 1))

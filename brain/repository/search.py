@@ -54,6 +54,8 @@ class Visible:
     tags: Sequence[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    whole: bool = False
+    """Whether the scopes are all that there are."""
 
     @property
     def narrowed(self) -> bool:
@@ -195,7 +197,20 @@ async def vector(
         found = await _nearest(work, params, model, len(asked))
         if len(found) == min(depth, rows):
             return found, False
-    return await work.all(VectorHit, statement("vector", visible), params), True
+    return await _compared(work, visible, params), True
+
+
+async def _compared(work: Work, visible: Visible, params: dict[str, Any]) -> list[VectorHit]:
+    """Compare every visible row: all vectors of the brain in one pass, or those of some rows one by one.
+
+    A planner without statistics of a brain takes its rows for one, and would compare every row with every vector.
+    """
+    if visible.narrowed or not visible.whole:
+        return await work.all(VectorHit, statement("vector_each", visible), params)
+    await work.run("SET LOCAL enable_nestloop = off", None)
+    found = await work.all(VectorHit, statement("vector", visible), params)
+    await work.run("SET LOCAL enable_nestloop = on", None)
+    return found
 
 
 async def _nearest(work: Work, params: dict[str, Any], model: str, width: int) -> list[VectorHit]:
@@ -205,10 +220,9 @@ async def _nearest(work: Work, params: dict[str, Any], model: str, width: int) -
         None,
     )
     query = _SQL["nearest"].replace("{model}", literal(model)).replace("{width}", str(width))
-    try:
-        return await work.all(VectorHit, query, params)
-    finally:
-        await work.run("SET LOCAL enable_seqscan = on; SET LOCAL enable_sort = on", None)
+    found = await work.all(VectorHit, query, params)
+    await work.run("SET LOCAL enable_seqscan = on; SET LOCAL enable_sort = on", None)
+    return found
 
 
 async def vector_of(work: Work, docs: Sequence[int], asked: Vector, *, model: str) -> dict[int, float]:

@@ -222,6 +222,7 @@ def _visible(work: Work, question: Question, covered: scopes.Covered) -> reposit
         tags=list(question.tags) or None,
         since=inputs.period_start(work, question.since, field="since"),
         until=inputs.period_start(work, question.until, field="until"),
+        whole=covered.scopes is None,
     )
 
 

@@ -284,6 +284,25 @@ WHERE distance <> 'NaN'::float8
 ORDER BY distance, doc
 LIMIT %(depth)s
 
+-- name: vector_each
+-- The same, looking the vector of each row up: for some of a brain's rows, whatever the planner believes of their number.
+WITH visible AS MATERIALIZED ({visible}),
+compared AS (
+    SELECT v.doc, e.embedding <=> %(vector)s::vector AS distance
+    FROM visible v
+    CROSS JOIN LATERAL (
+        SELECT e.embedding FROM embeddings e
+        WHERE e.namespace = %(namespace)s AND e.model = %(model)s AND e.content = v.content
+        OFFSET 0
+    ) e
+    WHERE e.embedding IS NOT NULL
+)
+SELECT doc, 1 - distance AS score
+FROM compared
+WHERE distance <> 'NaN'::float8
+ORDER BY distance, doc
+LIMIT %(depth)s
+
 -- name: nearest
 -- The same by the model's approximate index: rows come in order of half-precision distance until enough are visible,
 -- and are compared again exactly.
@@ -325,8 +344,11 @@ SELECT count(*) FROM visible
 -- How many visible rows wait for their vector of this model.
 WITH visible AS MATERIALIZED ({visible})
 SELECT count(*)
-FROM visible v JOIN embeddings_pending p
-    ON p.namespace = %(namespace)s AND p.model = %(model)s AND p.content = v.content
+FROM visible v CROSS JOIN LATERAL (
+    SELECT FROM embeddings_pending p
+    WHERE p.namespace = %(namespace)s AND p.model = %(model)s AND p.content = v.content
+    OFFSET 0
+) p
 
 -- name: any_pending
 -- Whether any text waits for its vector of this model.
