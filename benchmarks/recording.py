@@ -1,0 +1,103 @@
+"""What a search asks of the database: each statement with its time, its plan, and the tables that it scans whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, Final
+
+from psycopg import AsyncCursor
+
+from brain.database import Params, Work, named_queries
+
+VERSIONS: Final = frozenset({"memory", "memory_visible", "postings"})
+"""Tables that grow with every version of a fact; none may be scanned whole."""
+FILES: Final = ("search", "memory", "models", "scopes")
+_HEAD, _TAIL = 24, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement as it was run."""
+
+    name: str
+    seconds: float
+    """As the client saw it, with the round trip."""
+    plan: Mapping[str, Any] | None = None
+
+    @property
+    def scanned_whole(self) -> set[str]:
+        """Tables of versions that the plan scans sequentially."""
+        nodes = _nodes(self.plan["Plan"]) if self.plan else iter(())
+        scans = {str(node.get("Relation Name")) for node in nodes if node["Node Type"] == "Seq Scan"}
+        return scans & VERSIONS
+
+    @property
+    def server_ms(self) -> float:
+        """Planning and execution inside the server."""
+        return float(self.plan["Planning Time"] + self.plan["Execution Time"]) if self.plan else 0.0
+
+
+class Recorder(Work):
+    """A unit of work that notes what it runs; explaining runs every statement once more, for its plan."""
+
+    __slots__ = ("explaining", "statements")
+
+    @classmethod
+    def over(cls, work: Work, *, explaining: bool = False) -> Recorder:
+        """Return a recorder in the transaction of a unit of work."""
+        made = cls(**{each.name: getattr(work, each.name) for each in fields(Work)})
+        made.statements = []
+        made.explaining = explaining
+        return made
+
+    statements: list[Statement]
+    explaining: bool
+
+    async def run(self, query: str, params: Params | None) -> int:
+        """Run a statement, noting the time also of several at once."""
+        if params is not None:
+            return await Work.run(self, query, params)
+        began = time.perf_counter()
+        touched = await Work.run(self, query, params)
+        self.statements.append(Statement("settings", time.perf_counter() - began))
+        return touched
+
+    async def _run(self, cursor: AsyncCursor[Any], query: str, params: Params) -> AsyncCursor[Any]:
+        plan = await self._explain(query, params) if self.explaining else None
+        began = time.perf_counter()
+        ran = await Work._run(self, cursor, query, params)
+        self.statements.append(Statement(name_of(query), time.perf_counter() - began, plan))
+        return ran
+
+    async def _explain(self, query: str, params: Params) -> Mapping[str, Any]:
+        explained = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {query}"
+        cursor = await Work._run(self, self.connection.cursor(), explained, params)
+        row = await cursor.fetchone()
+        assert row is not None
+        found: Mapping[str, Any] = row[0][0]
+        return found
+
+
+def name_of(query: str) -> str:
+    """Return the name of a statement, or its beginning where it has none."""
+    return _names().get(_ends(query.strip()), " ".join(query.split())[:40])
+
+
+@cache
+def _names() -> dict[tuple[str, str], str]:
+    """Return the names by both ends of a statement: between them, parts may be put in when it is run."""
+    return {_ends(query): name for file in FILES for name, query in named_queries(file).items()}
+
+
+def _ends(query: str) -> tuple[str, str]:
+    code = "\n".join(line for line in query.splitlines() if not line.startswith("--"))
+    return code[:_HEAD], code[-_TAIL:]
+
+
+def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from _nodes(below)
