@@ -110,11 +110,13 @@ async def _indexed(brain: Brain, report: reindex.Report, *, wanted: bool) -> Bui
 
 def _show_run(screen: Screen, brain: Brain, report: reindex.Report, built: Built | None) -> None:
     model = brain.embedder.model
-    of_all = f"of {counted(report.texts, 'text')}"
-    screen.line(
-        f"Embedded {report.embedded} {of_all}; the others had their vector." if report.texts else "No facts yet."
-    )
-    screen.line(f"Switched to {model}." if report.switched else f"The model in use is {model}, as before.")
+    if not report.texts:
+        screen.line("No facts yet.")
+    elif report.embedded:
+        screen.line(f"Embedded {report.embedded} of {counted(report.texts, 'text')}.")
+    else:
+        screen.line(f"Every one of {counted(report.texts, 'text')} had its vector.")
+    screen.line(f"Switched to {model}." if report.switched else f"The model is {model}, as before.")
     if built is not None and built.state == "ready":
         screen.line("The approximate index is ready.")
 
@@ -127,7 +129,10 @@ def _questions(name: str) -> list[str]:
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, ValueError):
         raise InvalidInput("negatives must be a readable UTF-8 file, one question a line.", field="negatives") from None
-    return [line for line in lines if line]
+    found = [line for line in lines if line]
+    if not found:
+        raise InvalidInput("negatives must name a file with one question a line; this one is empty.", field="negatives")
+    return found
 
 
 def _draw(name: str, report: Report) -> None:
