@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from brain import runtime
 from brain.config import Settings
-from brain.database import Database
+from brain.database import Database, Work
 from brain.embedders import LocalHash, Vector
 from brain.errors import ConfigurationError, Unavailable
 from brain.runtime import Brain
@@ -126,16 +126,17 @@ async def test_a_brain_without_facts_has_nothing_to_change(store: Database) -> N
     assert await run(moved(brain_on(store))) == reindex.Report(facts=0, texts=0, embedded=0, switched=False)
 
 
-async def test_another_analysis_of_the_same_model_is_settled_as_well(store: Database) -> None:
+async def test_words_of_another_analysis_are_never_taken_for_those_of_this_one(store: Database) -> None:
     old = brain_on(store)
     await remember(old, Draft(text="The archive is in Bergen", key="first"))
-    await old.write(lambda work: work.run(
-        "UPDATE embedding_models SET analysis = 0 WHERE namespace = %(namespace)s", {}
-    ))  # fmt: skip
-    with pytest.raises(ConfigurationError, match="analysis 0"):
-        await found(old, "archive")
-    assert (await run(old)).switched
-    assert await found(old, "archive") == ["first"]
+
+    async def downgrade(work: Work) -> None:
+        await work.run("UPDATE embedding_models SET analysis = 0 WHERE namespace = %(namespace)s", {})
+
+    await old.write(downgrade)
+    for refused in (found(old, "archive"), run(old)):
+        with pytest.raises(ConfigurationError, match="analysis 0"):
+            await refused
 
 
 # --- as a process

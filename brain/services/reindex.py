@@ -10,10 +10,12 @@ from uuid import UUID
 from brain import embedders
 from brain.database import Work
 from brain.embedders import Embedder, Estimate
+from brain.errors import ConfigurationError
 from brain.repository import memory
 from brain.repository import models as repository
 from brain.services import models
 from brain.services.facts import searchable
+from brain.text import ANALYSIS_VERSION
 
 Transaction = Callable[[Callable[[Work], Awaitable[Any]]], Awaitable[Any]]
 Texts = dict[UUID, str]
@@ -43,9 +45,16 @@ async def run(
 
     Writers go on with the model before; what they add is caught up before the switch, which happens in the
     transaction that finds nothing missing. An interrupted run goes on where it stopped. The model is called between
-    transactions. Raises Unavailable when it cannot be reached.
+    transactions. Raises Unavailable when it cannot be reached, and ConfigurationError for a brain whose words were
+    indexed by another text analysis.
     """
     before = await read(repository.active)
+    if before is not None and before.analysis != ANALYSIS_VERSION:
+        raise ConfigurationError(
+            f"The words of this brain were indexed by text analysis {before.analysis}; this program has"
+            f" {ANALYSIS_VERSION} and renews only vectors.",
+            hint="Use the program that wrote this brain.",
+        )
     extent: repository.Extent = await read(lambda work: repository.extent(work, embedder.model))
     if before is None and not extent.texts:
         return Report(0, 0, 0, False)
