@@ -73,14 +73,14 @@ def _item(hit: search.Hit, compact: bool) -> Item:
         return Item(fact_text(hit.fact), kept | quality)
     legs = {
         "score": hit.score,
-        "strength": hit.strength,
+        "strength": None if hit.relaxed else hit.strength,
         "lexical": _leg(hit.candidate.lexical),
         "vector": _leg(hit.candidate.vector),
         "coverage": hit.candidate.coverage,
     }
-    relaxed = "relaxed match, " if hit.relaxed else ""
+    judged = "relaxed match" if hit.relaxed else f"{hit.strength:.2f} of the floor"
     return Item(
-        f"{fact_text(hit.fact)}\n  {relaxed}score {hit.score:.6f}, {hit.strength:.2f} of the floor: {_legs(hit)}",
+        f"{fact_text(hit.fact)}\n  score {hit.score:.6f}, {judged}: {_legs(hit)}",
         row | legs | quality,
     )
 

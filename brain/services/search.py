@@ -247,6 +247,8 @@ def _below(found: Sequence[Retrieved], prepared: Prepared) -> dict[str, Any]:
     cosines = [each.vector.score for each in fallen if each.vector is not None]
     coverages = [each.coverage for each in fallen] + [each.words.best_below for each in found]
     strengths = [ranking.strength(each, prepared.profile) for each in fallen]
+    if prepared.profile.words_only and not prepared.by_words_only:
+        strengths += [each.words.best_below / prepared.profile.words for each in found]
     uncovered = sum(max(each.words.candidates - len(each.words.hits), 0) for each in found)
     return {
         "candidates": len(fallen) + uncovered,
