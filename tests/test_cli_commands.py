@@ -19,7 +19,8 @@ from brain.services import friction
 
 EXPECTED_COMMANDS = (
     {"serve", "demo", "migrate", "status", "doctor", "session", "remember", "search", "show", "history", "trail"} |
-    {"digest", "audit", "pin", "thread", "wiki", "record", "constraint", "forget", "friction", "scope"}
+    {"digest", "audit", "pin", "thread", "wiki", "record", "constraint", "forget", "friction", "scope"} |
+    {"reindex", "calibrate"}
 )  # fmt: skip
 
 
