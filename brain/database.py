@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,7 +22,8 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from brain import embedded, migrate, times
 from brain.caller import Caller
 from brain.config import Settings
-from brain.errors import BrainError, Busy, ConfigurationError, InvalidInput, Refused, Unavailable
+from brain.driver_errors import is_broken, translated
+from brain.errors import ConfigurationError, InvalidInput, Refused, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -269,7 +270,7 @@ class Database:
                 return pool, connection
             except BaseException as error:
                 await pool.putconn(connection)
-                if number == self._settings.pool_size or not _is_broken(error):
+                if number == self._settings.pool_size or not is_broken(error):
                     raise
         raise AssertionError("unreachable")
 
@@ -300,7 +301,7 @@ class Database:
             except PoolTimeout as error:
                 await self._explain(error, revive=number == 0)
             except psycopg.OperationalError as error:
-                if last or number >= connection_errors or not _is_broken(error):
+                if last or number >= connection_errors or not is_broken(error):
                     raise translated(error) from error
                 await self._revive()
             except psycopg.Error as error:
@@ -384,41 +385,3 @@ def _commit(work: Work) -> sql.Composed | sql.SQL:
     return sql.SQL("UPDATE namespaces SET last_known = {instant} WHERE namespace = {namespace}; COMMIT").format(
         instant=sql.Literal(work.stamped), namespace=sql.Literal(work.namespace)
     )
-
-
-def _is_broken(error: BaseException) -> bool:
-    """Whether the connection itself failed, as opposed to the statement."""
-    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(("08", "57P"))
-
-
-_TRANSLATIONS: Sequence[tuple[type[Exception], type[BrainError], str, str]] = (
-    (PoolTimeout, Busy, "Every database connection is in use; try again in a moment.", ""),
-    (psycopg.errors.QueryCanceled, Busy, "The database took longer than the statement timeout; try again.", ""),
-    (psycopg.errors.LockNotAvailable, Busy, "Another write of this brain is taking long; try again in a moment.", ""),
-    (psycopg.errors.DeadlockDetected, Busy, "The write collided with others several times; try again.", ""),
-    (psycopg.errors.SerializationFailure, Busy, "The write collided with others several times; try again.", ""),
-    (
-        psycopg.errors.ReadOnlySqlTransaction,
-        Unavailable,
-        "The database accepts no writes just now, nothing was stored; reads go on.",
-        "It is read-only, as after a failover or by default_transaction_read_only.",
-    ),
-    (psycopg.errors.DiskFull, Unavailable, "The database's disk is full, nothing was stored.", ""),
-    (psycopg.errors.InvalidPassword, Unavailable, "The database refused the login.", "Check DATABASE_URL."),
-    (
-        psycopg.OperationalError,
-        Unavailable,
-        "The database cannot be reached just now.",
-        "Run: brain doctor",
-    ),
-)
-
-
-def translated(error: Exception) -> Exception:
-    """Return the project's error for a driver error; an unexpected one is returned as it is."""
-    if isinstance(error, psycopg.Error):
-        log.info("database error %s: %s", error.sqlstate, type(error).__name__)
-    for driver, ours, message, hint in _TRANSLATIONS:
-        if isinstance(error, driver):
-            return ours(message, hint=hint)
-    return error

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 BRAIN = ROOT / "brain"
 
 FOUNDATION = (
-    {"accounts", "cluster", "config", "database", "embedded", "embedders", "formats"} |
+    {"accounts", "cluster", "config", "database", "driver_errors", "embedded", "embedders"} |
     {"migrate", "private_files", "repository", "sql"}
 )  # fmt: skip
 COMPOSITION = {"runtime"}
@@ -33,7 +33,7 @@ ADAPTERS = 3
 
 DRIVER = {"psycopg", "psycopg_pool", "pgvector", "sqlalchemy", "alembic"}
 HOLDERS = {
-    "driver": (DRIVER, {"database", "migrate", "cluster", "embedded", "repository"}),
+    "driver": (DRIVER, {"database", "driver_errors", "migrate", "cluster", "embedded", "repository"}),
     "mcp": ({"mcp", "mcp_types"}, {"tools", "web", "cli"}),
     "starlette": ({"starlette", "uvicorn", "sse_starlette"}, {"web", "cli"}),
     "terminal": ({"typer", "click", "rich"}, {"cli"}),
