@@ -185,7 +185,17 @@ def test_xquad_finds_paragraphs_within_each_language(paragraphs: str, tmp_path: 
     assert directions["en to en"][asking.FUSED]["recall_at_1"] == 1
     assert directions["zh to zh"][asking.WORDS]["recall_at_1"] == 1
     assert directions["zh to zh"][xquad.TRIGRAM]["recall_at_1"] == 0.5  # one question shares no three characters
-    assert found["bars"]["most_below_better_leg"] == 0
+    assert found["bars"]["local_hash_en_en_recall_at_1"] == 1
+
+
+def test_the_fusion_falls_short_of_the_better_leg_by_the_worst_direction() -> None:
+    def shown(fused: float, words: float, meaning: float) -> dict[str, Any]:
+        figures = zip((asking.UNFLOORED, *asking.LEGS), (fused, words, meaning), strict=True)
+        return {system: {"recall_at_1": figure} for system, figure in figures}
+
+    directions = {"en to en": shown(0.9, 0.8, 0.85), "en to zh": shown(0.6, 0.1, 0.63)}
+    bars = xquad.bars({"local-hash": {"directions": directions}})
+    assert bars["most_below_better_leg"] == pytest.approx(0.03)
 
 
 def test_a_trigram_index_is_asked_for_every_run_of_three_characters() -> None:
