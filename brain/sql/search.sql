@@ -31,7 +31,8 @@ WHERE v.namespace = %(namespace)s
 
 -- name: prefix
 -- The last row written by as_of; whether a row written later asserts to have been known by then; and, unless there are
--- more than most, the earlier rows of the asked scopes that are hidden now though they were visible once.
+-- more than most, the earlier rows of the asked scopes that are hidden now though they were visible once. OFFSET 0 keeps
+-- both conditions look-ups: as joins they would read every row.
 WITH prefix AS MATERIALIZED (
     SELECT coalesce((
         SELECT m.doc FROM memory m
@@ -54,6 +55,7 @@ hidden AS (
         WHERE v.namespace = %(namespace)s AND v.doc = c.doc
           AND v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)s)
           AND (v.valid_from IS NULL OR v.valid_from <= %(as_of)s) AND (v.valid_to IS NULL OR v.valid_to > %(as_of)s)
+        OFFSET 0
     )
 )
 SELECT
@@ -62,6 +64,7 @@ SELECT
         SELECT FROM memory m
         WHERE m.namespace = %(namespace)s AND m.known_from < m.recorded_at
           AND m.recorded_at > %(as_of)s AND m.known_from <= %(as_of)s
+        ORDER BY m.recorded_at LIMIT 1 OFFSET 0
     ) AS asserted_past,
     (SELECT count(*) FROM mutable) AS mutable,
     coalesce(array_agg(h.doc ORDER BY h.doc), '{}') AS docs,
