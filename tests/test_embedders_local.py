@@ -158,7 +158,7 @@ def test_a_paraphrase_is_nearer_than_another_topic(minilm: embedders.Embedder) -
         minilm,
         ["The roof invoice is due in March.", "When must we pay the roofer's bill?", "A recipe for lentil soup."],
     )
-    assert cosine(fact, paraphrase) > minilm.floor > cosine(fact, other)
+    assert cosine(fact, paraphrase) > 0.5 > cosine(fact, other) + 0.3
     assert all(len(each) == 384 and math.isclose(math.hypot(*each), 1) for each in (fact, paraphrase, other))
 
 
