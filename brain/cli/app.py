@@ -54,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     use_utf8()
     try:
-        sys.exit(_run(given))
+        try:
+            sys.exit(_run(given))
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:  # whoever reads has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
