@@ -200,7 +200,8 @@ def _winner(life: Iterable[Row], as_of: datetime, valid_at: datetime) -> Row | N
 def _bm25(rows: Sequence[Row], query: Query) -> tuple[Scores, Scores, float]:
     """Return Okapi BM25 and coverage of the rows that contain any term, with statistics of these rows only.
 
-    A name that no row contains weighs more in the query; a row without a rare term covers nothing of it.
+    A name that no row contains weighs more in the query. A row without a rare term covers nothing of it, unless it has
+    every term, of two or more, and such rows are as few as those of a rare term.
     """
     if not rows or not query.terms:
         return {}, {}, 0.0
@@ -219,6 +220,9 @@ def _bm25(rows: Sequence[Row], query: Query) -> tuple[Scores, Scores, float]:
             tf, norm = row.counts[term], 1 - ranking.B + ranking.B * row.length / average
             gains.setdefault(row.doc, []).append(idf[term] * tf * (ranking.K1 + 1) / (tf + ranking.K1 * norm))
             shares.setdefault(row.doc, []).append(idf[term])
+    complete = {doc for doc, each in shares.items() if len(each) == len(query.terms) > 1}
+    if len(complete) <= max(2, ranking.UBIQUITOUS * len(rows)):
+        rare |= complete
     return (
         {doc: math.fsum(each) for doc, each in gains.items()},
         {doc: math.fsum(each) / whole if doc in rare else 0.0 for doc, each in shares.items()},
