@@ -11,7 +11,6 @@ from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.embedders.floors import profile_of
 from brain.ranking import Candidate, Profile
-from brain.repository import memory
 from brain.repository import search as repository
 from brain.services import retrieval, scopes
 from brain.services.retrieval import DEPTH
@@ -82,19 +81,26 @@ async def fusable(work: Work, query: str, vector: Vector | None, embedder: Embed
     visible = await _visible(work, scope, None)
     terms = query_terms(query, work.language).terms
     words = await repository.lexical(work, visible, terms, floor=0, depth=DEPTH) if terms else retrieval.NO_WORDS
-    lexical = {hit.doc: hit for hit in words.hits}
-    cosine: dict[int, float] = {}
+    nearest: list[repository.VectorHit] = []
     if vector is not None:
         nearest, _ = await repository.vector(work, visible, vector, model=embedder.model, depth=DEPTH, rows=0)
-        missing = sorted(lexical.keys() - {hit.doc for hit in nearest})
-        cosine = {hit.doc: hit.score for hit in nearest}
-        cosine |= await repository.vector_of(work, missing, vector, model=embedder.model)
-    lexical |= await repository.lexical_of(work, visible, sorted(cosine.keys() - lexical.keys()), words.weights)
-    by_words = ranking.legs({doc: hit.score for doc, hit in lexical.items()})
-    by_meaning = ranking.legs(cosine)
-    docs = sorted(lexical.keys() | cosine.keys())
-    lengths = await memory.lengths(work, docs)
-    candidates = [Candidate(doc, by_words.get(doc), by_meaning.get(doc), 0.0, lengths[doc]) for doc in docs]
+    lexical, cosine = {hit.doc: hit.score for hit in words.hits}, {hit.doc: hit.score for hit in nearest}
+    rows = await repository.details(
+        work,
+        visible,
+        sorted(lexical | cosine),
+        weights=words.weights,
+        unread=cosine.keys() - lexical.keys(),
+        asked=vector,
+        model=embedder.model,
+        unseen=lexical.keys() - cosine.keys(),
+    )
+    lexical |= {row.doc: row.score for row in rows.values() if row.score is not None}
+    cosine |= {row.doc: row.cosine for row in rows.values() if row.cosine is not None}
+    by_words, by_meaning = ranking.legs(lexical), ranking.legs(cosine)
+    candidates = [
+        Candidate(doc, by_words.get(doc), by_meaning.get(doc), 0.0, row.length) for doc, row in rows.items()
+    ]
     return Fusable(candidates, profile_of(embedder.model), words.weights.ideal)
 
 

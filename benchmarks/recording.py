@@ -15,7 +15,6 @@ from brain.database import Params, Work, named_queries
 VERSIONS: Final = frozenset({"memory", "memory_visible", "postings"})
 """Tables that grow with every version of a fact; none may be scanned whole."""
 FILES: Final = ("search", "memory", "models", "scopes")
-_HEAD, _TAIL = 24, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +82,17 @@ class Recorder(Work):
 
 def name_of(query: str) -> str:
     """Return the name of a statement, or its beginning where it has none."""
-    return _names().get(_ends(query.strip()), " ".join(query.split())[:40])
+    return _names().get(_first_line(query), " ".join(query.split())[:40])
 
 
 @cache
-def _names() -> dict[tuple[str, str], str]:
-    """Return the names by both ends of a statement: between them, parts may be put in when it is run."""
-    return {_ends(query): name for file in FILES for name, query in named_queries(file).items()}
+def _names() -> dict[str, str]:
+    """Return the names by the first line, the comment: below it, parts may be put in when a statement is run."""
+    return {_first_line(query): name for file in FILES for name, query in named_queries(file).items()}
 
 
-def _ends(query: str) -> tuple[str, str]:
-    code = "\n".join(line for line in query.splitlines() if not line.startswith("--"))
-    return code[:_HEAD], code[-_TAIL:]
+def _first_line(query: str) -> str:
+    return query.strip().partition("\n")[0]
 
 
 def _nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

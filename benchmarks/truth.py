@@ -221,7 +221,8 @@ def _bm25(rows: Sequence[Row], query: Query) -> tuple[Scores, Scores, float]:
             gains.setdefault(row.doc, []).append(idf[term] * tf * (ranking.K1 + 1) / (tf + ranking.K1 * norm))
             shares.setdefault(row.doc, []).append(idf[term])
     complete = {doc for doc, each in shares.items() if len(each) == len(query.terms) > 1}
-    if len(complete) <= max(2, ranking.UBIQUITOUS * len(rows)):
+    fewest = min(len(found) for found in holders.values())
+    if len(complete) <= max(2, ranking.UBIQUITOUS * len(rows)) and fewest <= ranking.MOST_COMMON:
         rare |= complete
     return (
         {doc: math.fsum(each) for doc, each in gains.items()},

@@ -278,7 +278,7 @@ class Database:
         """Everything that a transaction sets, as literals in one round trip."""
         return sql.SQL(
             "BEGIN {mode}; SET LOCAL ROLE brain_app; SET LOCAL brain.namespace = {namespace};"
-            " SET LOCAL TIME ZONE 'UTC'; SET LOCAL jit = off;"
+            " SET LOCAL TIME ZONE 'UTC'; SET LOCAL jit = off; SET LOCAL work_mem = '64MB';"
             " SET LOCAL statement_timeout = {statement}; SET LOCAL lock_timeout = {lock};"
             " SET LOCAL idle_in_transaction_session_timeout = 60000;"
             " SELECT set_config('client_connection_check_interval', '2s', true) WHERE version() ~ {watchful}"

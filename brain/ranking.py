@@ -30,6 +30,9 @@ UBIQUITOUS = 0.1
 SMALL_CORPUS = 20
 """From so many rows on, a row needs one matching term that at most a tenth of the rows (or two) contain."""
 
+MOST_COMMON = 2_000
+"""Where a query has no such term, a row needs all of its terms, and the rarest of them at most so many rows."""
+
 DAMPED_FROM = 100
 """Length in terms from which a long text's BM25 is damped: it mentions everything."""
 

@@ -287,6 +287,20 @@ class Rectangle:
         known = self.known_from <= as_of and (self.known_to is None or as_of < self.known_to)
         return known and self.valid.contains(valid_at)
 
+    @property
+    def present(self) -> Interval | None:
+        """When a reader of the present, who asks at every instant about that instant, sees it; None is never."""
+        start = self.known_from if self.valid.start is None else max(self.known_from, self.valid.start)
+        ends = [end for end in (self.known_to, self.valid.end) if end is not None]
+        end = min(ends, default=None)
+        return None if end is not None and end <= start else Interval(start, end)
+
+    @property
+    def timed(self) -> bool:
+        """Tell whether it comes or goes for a reader of the present as time passes, and not with a write."""
+        seen = self.present
+        return seen is not None and (seen.start != self.known_from or seen.end != self.known_to)
+
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
@@ -331,15 +345,16 @@ def rectangles(assertions: Iterable[Assertion]) -> list[Rectangle]:
     number of assertions times the number of open rectangles.
     """
     done: list[Rectangle] = []
-    still_open: list[Rectangle] = []
+    open_now: list[Rectangle] = []
     for assertion in sorted(assertions, key=lambda row: (row.known_from, row.doc)):
-        change = overlay(still_open, assertion)
+        change = overlay(open_now, assertion)
         done.extend(rectangle for rectangle in change.closed if not rectangle.empty)
-        still_open = _still_open(still_open, change.closed) + list(change.opened)
-    return sorted(done + still_open, key=_rectangle_order)
+        open_now = [*still_open(open_now, change.closed), *change.opened]
+    return sorted(done + open_now, key=_rectangle_order)
 
 
-def _still_open(before: Sequence[Rectangle], closed: Iterable[Rectangle]) -> list[Rectangle]:
+def still_open(before: Sequence[Rectangle], closed: Iterable[Rectangle]) -> list[Rectangle]:
+    """Return the open rectangles that an overlay did not close."""
     gone = {replace(rectangle, known_to=None) for rectangle in closed}
     return [rectangle for rectangle in before if rectangle not in gone]
 

@@ -24,7 +24,7 @@ from brain.services import status as services
 from tests import factories
 
 FILES = sorted(entry.name.removesuffix(".sql") for entry in files("brain.sql").iterdir() if entry.name.endswith(".sql"))
-DERIVED = ["namespaces", "scopes", "postings", r"\w+_visible", r"embedding\w+", "calibrations"]
+DERIVED = ["namespaces", "scopes", "postings", r"memory_(closed|timed)", r"\w+_visible", r"embedding\w+", "calibrations"]
 TABLES = [*(layer.table for layer in LAYERS.values()), *DERIVED]
 NAMED = [(file, name) for file in FILES for name in named_queries(file)]
 
@@ -52,6 +52,7 @@ async def change(brain: Brain) -> None:
         importing, "Kestrel exported to files.", key="export", known_at=factories.instant("2024-01-01 00:00")
     )
     await factories.fact(brain, "Kestrel exports to a lake.", key="lake", supersedes="export")
+    await factories.fact(brain, "Kestrel rents a lake.", key="rent", valid_to="2199-01-01")
     await brain.write(lambda work: amendments.forget(work, name="lake", reason="x"))
     await brain.write(lambda work: amendments.restore(work, name="lake"))
 
@@ -89,12 +90,17 @@ async def legs(work: Work) -> None:
     numbers = await scopes.known(work)
     visible = queries.Visible(scopes=list(numbers), numbers=list(numbers.values()), valid_at=work.as_of)
     asked, model = [1.0] * LocalHash().dimensions, LocalHash().model
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queries, "_SCAN_RATIO", 1_000.0)
+        await queries.lexical(work, visible, ["by", "hand", "kestrel"], floor=0.9, depth=10)
     for general in (False, True):
         found = await queries.lexical(work, visible, ["kestrel"], floor=0.5, depth=10, general=general)
     docs = [hit.doc for hit in found.hits]
     assert docs
-    assert await queries.lexical_of(work, visible, docs, found.weights)
-    assert await queries.vector_of(work, docs, asked, model=model)
+    rest = {"weights": found.weights, "asked": asked, "model": model, "unread": docs, "unseen": docs}
+    looked_up = await queries.details(work, visible, docs, **rest)
+    assert [row.score for row in looked_up.values()] == [hit.score for hit in sorted(found.hits, key=lambda hit: hit.doc)]
+    assert all(row.cosine for row in looked_up.values())
     rows = await queries.searched(work, visible)
     assert rows > len(docs)
     exact, _ = await queries.vector(work, visible, asked, model=model, depth=10, rows=rows)

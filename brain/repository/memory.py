@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from brain.database import Work, named_queries
 from brain.embedders.base import Vector
 from brain.layers import LAYERS, Fact
-from brain.repository import scopes, versions, visibility
+from brain.repository import closings, scopes, versions, visibility
 
 LAYER = LAYERS["memory"]
 _SQL = {
@@ -48,33 +47,46 @@ async def successor(work: Work, id: str) -> str | None:  # noqa: A002
     return found[0] if found else None
 
 
-async def add(work: Work, facts: Sequence[Fact], words: Mapping[int, Counter[str]], *, new_keys: bool) -> list[Fact]:
+async def add(
+    work: Work, facts: Sequence[Fact], words: Callable[[Fact], Counter[str]], *, new_keys: bool
+) -> list[Fact]:
     """Store assertions, searchable at once; return them with their document numbers and running totals.
 
-    words maps the position of a fact to its terms; a tombstone has none. new_keys promises that every fact has a
-    key of its own that was never used.
+    words gives the terms of a fact; a tombstone is found by none. new_keys promises that every fact has a key of its
+    own that was never used.
     """
     docs = await versions.next_docs(work, LAYER, len(facts))
-    stored: list[Fact] = list(facts)
+    terms = [Counter[str]() if fact.tombstone else words(fact) for fact in facts]
+    stored = [replace(fact, doc=docs[place], length=terms[place].total()) for place, fact in enumerate(facts)]
     for scope in sorted({fact.scope for fact in facts}):
         places = [place for place, fact in enumerate(facts) if fact.scope == scope]
-        await _number(work, stored, places, docs)
-        await _add_postings(work, scope, [(stored[place], words[place]) for place in places if place in words])
+        await _number(work, stored, places)
+        await _add_postings(work, scope, [(stored[place], terms[place]) for place in places])
     await work.run_many(versions.insert_query(LAYER), [versions.parameters(LAYER, fact) for fact in stored])
-    if new_keys:
+    effects = (
         await visibility.place_new(work, LAYER, stored)
-    else:
-        for fact in stored:
-            await visibility.place(work, LAYER, fact)
+        if new_keys
+        else [await visibility.place(work, LAYER, fact) for fact in stored]
+    )
+    await _note(work, effects, stored, words)
     return stored
 
 
-async def _number(work: Work, facts: list[Fact], places: Sequence[int], docs: Sequence[int]) -> None:
-    """Give facts of one scope their document numbers and the totals of what was written before them."""
+async def _note(
+    work: Work, effects: Sequence[visibility.Effect], stored: Sequence[Fact], words: Callable[[Fact], Counter[str]]
+) -> None:
+    named = {doc for each in effects for doc in each.gone | each.timed}
+    facts = {fact.doc: fact for fact in stored}
+    facts |= await by_doc(work, sorted(named - facts.keys()))
+    await closings.note(work, effects, facts, words)
+
+
+async def _number(work: Work, facts: list[Fact], places: Sequence[int]) -> None:
+    """Give facts of one scope the totals of what was written before them."""
     found = await work.dicts(_SQL["scope_totals"], {"scope": facts[places[0]].scope})
     total = found[0] if found else {"docs": 0, "terms": 0}
     for place in places:
-        facts[place] = replace(facts[place], doc=docs[place], docs_before=total["docs"], terms_before=total["terms"])
+        facts[place] = replace(facts[place], docs_before=total["docs"], terms_before=total["terms"])
         if not facts[place].tombstone:
             total = {"docs": total["docs"] + 1, "terms": total["terms"] + facts[place].length}
 
@@ -134,30 +146,6 @@ async def by_doc(work: Work, docs: Sequence[int]) -> dict[int, Fact]:
 async def sample(work: Work, scope: str, limit: int) -> list[Fact]:
     """Return some visible facts of a scope, as if at random and the same ones every time."""
     return await work.all(Fact, _SQL["sample"], {"scope": scope, "limit": limit})
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """What the re-rank needs to know of a row."""
-
-    doc: int
-    key: str
-    kind: str
-    importance: int
-    confidence: Decimal
-    occurred: datetime
-
-
-async def lengths(work: Work, docs: Sequence[int]) -> dict[int, int]:
-    """Return the lengths of some rows in terms."""
-    return (
-        {row["doc"]: row["length"] for row in await work.dicts(_SQL["lengths"], {"docs": list(docs)})} if docs else {}
-    )
-
-
-async def ranking(work: Work, docs: Sequence[int]) -> dict[int, Ranking]:
-    """Return what the re-rank needs of some rows."""
-    return {row.doc: row for row in await work.all(Ranking, _SQL["ranking"], {"docs": list(docs)})} if docs else {}
 
 
 async def trail(

@@ -19,6 +19,17 @@ class Model:
     analysis: int
 
 
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """What a search has to know of the model before it begins."""
+
+    model: Model | None
+    floor: float | None
+    """Calibrated, or None for the model's default."""
+    waiting: bool
+    """Whether any text waits for its vector."""
+
+
 async def active(work: Work) -> Model | None:
     """Return the model in use, or None before the first fact."""
     return await work.one(Model, _SQL["active"], {})
@@ -69,10 +80,11 @@ async def missing_texts(work: Work, model: str, limit: int, *, after: int = 0) -
     return {row["doc"]: row["content"] for row in rows}
 
 
-async def calibrated_floor(work: Work, model: str, analysis: int) -> float | None:
-    """Return the floor that was last calibrated by the instant for a model and analysis."""
-    found = await work.values(_SQL["calibrated_floor"], {"model": model, "analysis": analysis})
-    return found[0] if found else None
+async def in_use(work: Work, model: str, analysis: int) -> InUse:
+    """Return the model in use, with the floor last calibrated by the instant for the asked model and analysis."""
+    [row] = await work.dicts(_SQL["in_use"], {"model": model, "analysis": analysis})
+    found = None if row["model"] is None else Model(row["model"], row["dimensions"], row["analysis"])
+    return InUse(found, row["floor"], row["waiting"])
 
 
 async def add_calibration(work: Work, model: str, analysis: int, found: Calibration) -> None:

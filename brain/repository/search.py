@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from brain import ranking
@@ -19,15 +20,17 @@ _QUERIES = named_queries("search")
 
 def _composed(query: str) -> str:
     """Return a statement with the parts that several share put in."""
-    for part in ("passing", "weighed", "rare"):
+    query = query.replace("{passing_and_rarest}", _QUERIES["passing"].replace("{more}", _QUERIES["rarest_said"]))
+    query = query.replace("{passing}", _QUERIES["passing"].replace("{more}", ""))
+    for part in ("given", "scanned", "kept", "weighed", "rare", "rarest", "gain"):
         query = query.replace(f"{{{part}}}", _QUERIES[part])
     return query
 
 
 _SQL = {name: _composed(query) for name, query in _QUERIES.items()}
 
-MOST_MUTABLE = 4_000
-"""Up to so many rows that may be hidden, the words leg reads running counts instead of scanning what is visible."""
+MOST_TIMED = 4_000
+"""Up to so many rows that come or go with time, the words leg reads running counts, not all that is visible."""
 
 EXACT_ROWS = 20_000
 """Up to so many visible rows, every vector is compared; above, a model's index is used where there is one."""
@@ -37,6 +40,16 @@ EF_SEARCH = 400
 
 MOST_WALKED = 100_000
 """Where a walk of the index ends at the latest."""
+
+_SAMPLED_FROM, _SAMPLE = 20_000, 16
+"""With more postings to read than this, one in so many of the newest rows is scored first: the last of their best is
+a score below which no row can be among the best of all, and such rows are dropped early."""
+
+_UNIT = 68_719_476_736
+"""Scores are whole numbers of 2^-36 in the statements."""
+
+_K1_TIMES_B = 0.9
+"""Written out in the statements as well: the product of the two constants has other bits."""
 
 _SCAN_RATIO = 0.3
 """Looking terms up row by row pays while the rows to look up are fewer than this share of the postings saved."""
@@ -93,6 +106,24 @@ class VectorHit:
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """What ranking needs to know of a row, and what was looked up for the leg that had not found it."""
+
+    doc: int
+    key: str
+    kind: str
+    importance: int
+    confidence: Decimal
+    occurred: datetime
+    length: int
+    """In terms."""
+    cosine: float | None
+    score: float | None
+    """BM25; None without a term of the query."""
+    coverage: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Weights:
     """Statistics of the visible rows for the terms of a query."""
 
@@ -109,6 +140,8 @@ class Weights:
     """Whether so few rows contain it that a row may stand on it."""
     essential: Sequence[bool]
     """Rare, and such that a row without it and every weightier term cannot cover enough of the query."""
+    rarest: Sequence[bool]
+    """Whether it is the rarest of those that any row contains."""
 
     @property
     def ideal(self) -> float:
@@ -123,21 +156,9 @@ class Lexical:
     weights: Weights
     hits: list[LexicalHit] = field(default_factory=list)
     candidates: int = 0
-    """Rows that contain an essential term; when no row covers enough, rows that contain any term."""
+    """Rows that contain an essential term; when no row covers enough, rows that contain the rarest."""
     best_below: float = 0.0
     """The greatest coverage among those that do not cover enough."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Prefix:
-    """What was written by an instant, and which of it is hidden."""
-
-    last: int
-    asserted_past: bool
-    mutable: int
-    docs: list[int]
-    numbers: list[int]
-    length: int
 
 
 async def lexical(
@@ -170,18 +191,10 @@ async def lexical(
         "small": ranking.SMALL_CORPUS,
     }
     if not general and not visible.narrowed and visible.valid_at == work.as_of:
-        prefix = await work.one(_Prefix, _SQL["prefix"], {**visible.params(), "most": MOST_MUTABLE})
-        if prefix is not None and not prefix.asserted_past and prefix.mutable <= MOST_MUTABLE:
-            return await _in_prefix(work, asked, prefix)
+        counted = await work.dicts(_SQL["prefix"], {**asked, "most": MOST_TIMED})
+        if not counted[0]["asserted_past"] and counted[0]["timed"] <= MOST_TIMED:
+            return await _in_prefix(work, asked, counted)
     return await _over_visible(work, visible, asked)
-
-
-async def lexical_of(work: Work, visible: Visible, docs: Sequence[int], weights: Weights) -> dict[int, LexicalHit]:
-    """Return BM25 and coverage of named visible rows under the weights of the same search."""
-    if not docs or not weights.terms:
-        return {}
-    params = {"docs": list(docs), **_weighted(weights), "numbers": list(visible.numbers)}
-    return {hit.doc: hit for hit in await work.all(LexicalHit, _SQL["lexical_of"], params)}
 
 
 async def vector(
@@ -225,12 +238,33 @@ async def _nearest(work: Work, params: dict[str, Any], model: str, width: int) -
     return found
 
 
-async def vector_of(work: Work, docs: Sequence[int], asked: Vector, *, model: str) -> dict[int, float]:
-    """Return the cosine similarity of the named rows that have a vector."""
+async def details(
+    work: Work,
+    visible: Visible,
+    docs: Sequence[int],
+    *,
+    weights: Weights,
+    unread: Collection[int],
+    asked: Vector | None,
+    model: str,
+    unseen: Collection[int],
+) -> dict[int, Detail]:
+    """Return what ranking needs of some visible rows: also the score by words of the unread, the cosine of the unseen.
+
+    The weights are those of the words leg of the same search; a query without a vector is near to nothing.
+    """
     if not docs:
         return {}
-    params = {"docs": list(docs), "vector": vector_text(asked), "model": model}
-    return {hit.doc: hit.score for hit in await work.all(VectorHit, _SQL["vector_of"], params)}
+    params = {
+        **visible.params(),
+        **_weighted(weights),
+        "docs": list(docs),
+        "unread": [doc in unread for doc in docs],
+        "unseen": [asked is not None and doc in unseen for doc in docs],
+        "vector": None if asked is None else vector_text(asked),
+        "model": model,
+    }
+    return {row.doc: row for row in await work.all(Detail, _SQL["details"], params)}
 
 
 async def searched(work: Work, visible: Visible) -> int:
@@ -241,9 +275,6 @@ async def searched(work: Work, visible: Visible) -> int:
 
 async def without_vector(work: Work, visible: Visible, *, model: str) -> int:
     """Count the visible rows that wait for their vector."""
-    [waiting] = await work.values(_SQL["any_pending"], {"model": model})
-    if not waiting:
-        return 0
     [rows] = await work.values(statement("without_vector", visible), {**visible.params(), "model": model})
     return int(rows)
 
@@ -253,40 +284,63 @@ def statement(name: str, visible: Visible) -> str:
     return _SQL[name].replace("{visible}", _SQL["visible_filtered" if visible.narrowed else "visible"])
 
 
-async def _in_prefix(work: Work, asked: dict[str, Any], prefix: _Prefix) -> Lexical:
-    hidden = {
-        "hidden": prefix.docs,
-        "hidden_numbers": prefix.numbers,
-        "hidden_length": prefix.length,
-        "last": prefix.last,
-    }
-    counted = await work.dicts(_SQL["prefix_weights"], {**asked, **hidden})
-    columns = _columns(counted, "term", "df", "idf", "mass", "rare", "essential")
-    weights = _weights(counted[0]["rows"], counted[0]["terms"], *columns)
+async def _in_prefix(work: Work, asked: dict[str, Any], counted: Sequence[dict[str, Any]]) -> Lexical:
+    first, columns = counted[0], _columns(counted, "term", "df", "idf", "mass", "rare", "essential", "rarest")
+    weights = _weights(first["rows"], first["terms"], *columns)
     if not weights.rows:
         return Lexical(weights)
-    given = {**asked, **hidden, **_weighted(weights)}
-    found = _lexical(weights, await work.dicts(_SQL["prefix_lexical"], {**given, "scanned": _scanned(weights)}))
-    if found.hits:
+    if (common := _all_common(weights, asked)) is not None:
+        return common
+    given = {**asked, "last": first["last"], "hidden": first["hidden"]}
+    found = await _scored(work, given, weights)
+    if found.hits or not any(weights.frequencies):
         return found
-    every = [True] * len(weights.terms)
-    whole = _lexical(weights, await work.dicts(_SQL["prefix_lexical"], {**given, "essential": every, "scanned": every}))
-    return replace(whole, hits=[])
+    diagnosed = await _scored(work, given, replace(weights, essential=weights.rarest))
+    return replace(diagnosed, weights=weights, hits=[])
+
+
+async def _scored(work: Work, given: dict[str, Any], weights: Weights) -> Lexical:
+    scanned = _scanned(weights)
+    query = _SQL["prefix_lexical" if all(scanned) else "prefix_probing"]
+    params = {**given, **_weighted(weights), "scanned": scanned, "first": 0, "least": 0.0}
+    if sum(df for df, whole in zip(weights.frequencies, scanned, strict=True) if whole) > _SAMPLED_FROM:
+        recent = {**params, "first": given["last"] - given["last"] // _SAMPLE}
+        sample = _lexical(weights, await work.dicts(query, recent))
+        if len(sample.hits) == given["depth"]:
+            params["least"] = sample.hits[-1].score * _UNIT
+    return _lexical(weights, await work.dicts(query, params))
 
 
 async def _over_visible(work: Work, visible: Visible, asked: dict[str, Any]) -> Lexical:
     rows = await work.dicts(statement("lexical", visible), asked)
     first = rows[0]
-    names = ("words", "dfs", "idfs", "masses", "rares", "essentials")
+    names = ("words", "dfs", "idfs", "masses", "rares", "essentials", "rarests")
     weights = _weights(first["rows"], first["terms"], *(first[name] for name in names))
-    return _lexical(weights, rows)
+    return _all_common(weights, asked) or _lexical(weights, rows)
+
+
+def _all_common(weights: Weights, asked: dict[str, Any]) -> Lexical | None:
+    """Return that nothing stands, where every matching term is too common for the rows that hold all to be looked for."""
+    fewest = min((df for df in weights.frequencies if df), default=0)
+    rare = any(rare and df for rare, df in zip(weights.rare, weights.frequencies, strict=True))
+    if not asked["guarded"] or rare or fewest <= ranking.MOST_COMMON:
+        return None
+    return Lexical(weights, candidates=fewest)
 
 
 def _weights(
-    rows: float, length: float, terms: Any, dfs: Any, idfs: Any, masses: Any, rare: Any, essential: Any
+    rows: float,
+    length: float,
+    terms: Any,
+    dfs: Any,
+    idfs: Any,
+    masses: Any,
+    rare: Any,
+    essential: Any,
+    rarest: Any,
 ) -> Weights:
     average = length / rows if rows else 0.0
-    return Weights(int(rows), average, terms, [int(df) for df in dfs], idfs, masses, rare, essential)
+    return Weights(int(rows), average, terms, [int(df) for df in dfs], idfs, masses, rare, essential, rarest)
 
 
 def _columns(rows: Sequence[dict[str, Any]], *names: str) -> list[list[Any]]:
@@ -300,7 +354,7 @@ def _weighted(weights: Weights) -> dict[str, Any]:
         "masses": list(weights.masses),
         "rare": list(weights.rare),
         "essential": list(weights.essential),
-        "average": weights.average,
+        "slope": _K1_TIMES_B / weights.average if weights.average else 0.0,
         "rows": weights.rows,
     }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,31 +11,47 @@ from brain.database import Work
 from brain.layers import Assertion, Layer
 from brain.repository.versions import select_columns
 from brain.times import Assertion as Claimed
-from brain.times import Interval, Rectangle, overlay, rectangles
+from brain.times import Interval, Rectangle, overlay, rectangles, still_open
 
 
-async def place_new(work: Work, layer: Layer, rows: Sequence[Assertion]) -> None:
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one assertion did to the rows of its key, as a reader of the present sees it."""
+
+    row: Assertion
+    gone: frozenset[int]
+    """Rows that are not seen from now on, its own among them when its validity is over."""
+    timed: frozenset[int]
+    """Rows that come or go as time passes."""
+
+
+async def place_new(work: Work, layer: Layer, rows: Sequence[Assertion]) -> list[Effect]:
     """Add the rectangles of assertions whose keys have none yet, one assertion a key."""
-    await _insert(work, layer, [(row, each) for row in rows for each in rectangles([_claim(row)])])
+    placed = [(row, rectangles([_claim(row)])) for row in rows]
+    await _insert(work, layer, [(row, each) for row, derived in placed for each in derived])
+    return [_effect(row, {row.doc}, derived) for row, derived in placed]
 
 
-async def place(work: Work, layer: Layer, row: Assertion) -> None:
+async def place(work: Work, layer: Layer, row: Assertion) -> Effect:
     """Let one stored assertion take effect on its key's rectangles.
 
     An assertion that is the newest known only closes and opens; one that was asserted into the past has its key
     derived again from the log.
     """
     if await _later_known(work, layer, row):
-        await rebuild(work, layer, row.id)
-        return
-    change = overlay(await open_rectangles(work, layer, row.id), _claim(row))
+        docs, derived = await rebuild(work, layer, row.id)
+        return _effect(row, docs, derived)
+    before = await open_rectangles(work, layer, row.id)
+    change = overlay(before, _claim(row))
     await _close(work, layer, row.id, change.closed, row.known_from)
     owners = {row.doc: row} | await _owners(work, layer, row.id, {each.doc for each in change.opened} - {row.doc})
     await _insert(work, layer, [(owners[each.doc], each) for each in change.opened])
+    touched = {row.doc} | {each.doc for each in change.closed}
+    return _effect(row, touched, [*still_open(before, change.closed), *change.opened])
 
 
-async def rebuild(work: Work, layer: Layer, id: str) -> None:  # noqa: A002
-    """Derive a key's rectangles again from its assertions."""
+async def rebuild(work: Work, layer: Layer, id: str) -> tuple[set[int], list[Rectangle]]:  # noqa: A002
+    """Derive a key's rectangles again from its assertions; return the rows and their rectangles."""
     await work.run(f"DELETE FROM {layer.table}_visible WHERE namespace = %(namespace)s AND id = %(id)s", {"id": id})
     owners = await _owners(work, layer, id, None)
     derived = rectangles([_claim(row) for row in owners.values()])
@@ -45,6 +62,13 @@ async def rebuild(work: Work, layer: Layer, id: str) -> None:  # noqa: A002
         if row.doc not in placed and not row.tombstone
     ]
     await _insert(work, layer, [(owners[each.doc], each) for each in (*derived, *never)])
+    return set(owners), derived
+
+
+def _effect(row: Assertion, touched: Iterable[int], after: Sequence[Rectangle]) -> Effect:
+    """Return the effect on the touched rows, given every rectangle of theirs that is open afterwards."""
+    seen = {each.doc for each in after if each.known_to is None and each.present is not None}
+    return Effect(row, frozenset(touched) - seen, frozenset(each.doc for each in after if each.timed))
 
 
 async def open_rectangles(work: Work, layer: Layer, id: str) -> list[Rectangle]:  # noqa: A002

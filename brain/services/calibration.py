@@ -165,7 +165,7 @@ def _units(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 async def _draw(work: Work, embedder: Embedder, scope: str, foreign: Sequence[str]) -> _Drawn:
-    await models.matches(work, embedder)
+    profile, _ = await models.in_use(work, embedder)
     listed = sorted(await scopes.overview(work), key=lambda each: (-each["facts"], each["scope"]))
     chosen = [each["scope"] for each in listed if each["facts"]][:MOST_SCOPES]
     asked_in = list((await for_reading(work, scope)).numbers) if scope.strip() else chosen
@@ -178,7 +178,6 @@ async def _draw(work: Work, embedder: Embedder, scope: str, foreign: Sequence[st
         others = [[Question(text, each) for text in foreign] for each in asked_in]
     else:
         others = [await _from_elsewhere(work, each, made) for each in asked_in]
-    profile = await models.profile_in(work, embedder)
     return _Drawn(work.as_of, profile, asked_in, _dealt(own)[:MOST_HITS], _dealt(others)[:MOST_FOREIGN])
 
 

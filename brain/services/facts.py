@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
@@ -44,13 +43,11 @@ def _digest(text: str) -> UUID:
 
 async def append(work: Work, facts: Sequence[Fact], *, new_keys: bool = False) -> list[Fact]:
     """Index and store complete assertions."""
-    words = {
-        place: Counter(analysis.terms(searchable(fact.title, fact.text), work.language))
-        for place, fact in enumerate(facts)
-        if not fact.tombstone
-    }
-    sized = [replace(fact, length=words[place].total() if place in words else 0) for place, fact in enumerate(facts)]
-    return await repository.add(work, sized, words, new_keys=new_keys)
+
+    def words(fact: Fact) -> Counter[str]:
+        return Counter(analysis.terms(searchable(fact.title, fact.text), work.language))
+
+    return await repository.add(work, facts, words, new_keys=new_keys)
 
 
 async def find(work: Work, name: str, *, field: str = "ref") -> Fact | None:

@@ -38,10 +38,16 @@ def profile(embedder: Embedder) -> Profile:
     return profile_of(embedder.model).calibrated(embedder.floor)
 
 
-async def profile_in(work: Work, embedder: Embedder) -> Profile:
-    """Return the same with the floor that was calibrated in this brain by the instant, if one was."""
-    floor = await repository.calibrated_floor(work, embedder.model, ANALYSIS_VERSION)
-    return profile(embedder) if floor is None else profile(embedder).calibrated(floor)
+async def in_use(work: Work, embedder: Embedder) -> tuple[Profile, bool]:
+    """Return the profile with the floor calibrated in this brain by the instant, and whether any text lacks a vector.
+
+    Raises ConfigurationError when this brain was indexed with another model or analysis.
+    """
+    found = await repository.in_use(work, embedder.model, ANALYSIS_VERSION)
+    if found.model is not None:
+        _compare(found.model, of(embedder))
+    asked = profile(embedder)
+    return (asked if found.floor is None else asked.calibrated(found.floor)), found.waiting
 
 
 def _compare(found: repository.Model, wanted: repository.Model) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from brain import ranking
@@ -20,7 +20,7 @@ DEPTH = 200
 RAREST = 3
 """How many of a query's rarest terms a relaxed pass looks for."""
 
-NO_WORDS = repository.Lexical(repository.Weights(0, 0.0, [], [], [], [], [], []))
+NO_WORDS = repository.Lexical(repository.Weights(0, 0.0, [], [], [], [], [], [], []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Asked:
 class Ranked:
     """A row that stands on its own, with its final score and what each leg said of it."""
 
-    row: facts.Ranking
+    row: repository.Detail
     score: float
     candidate: ranking.Candidate
     relaxed: bool = False
@@ -59,6 +59,8 @@ class Retrieved:
     """Whether every one of them was compared, in both legs."""
     below: Sequence[ranking.Candidate] = ()
     """Candidates that the floor kept out."""
+    details: Mapping[int, repository.Detail] = field(default_factory=dict)
+    """Every candidate's row."""
 
 
 async def retrieve(work: Work, visible: repository.Visible, asked: Asked) -> Retrieved:
@@ -67,7 +69,7 @@ async def retrieve(work: Work, visible: repository.Visible, asked: Asked) -> Ret
     standing = ranking.standing(found.below, asked.profile)
     kept = {each.doc for each in standing}
     scores = ranking.fuse(found.below, asked.profile, ideal=found.words.weights.ideal)
-    ranked = await _newer_first(work, asked.text, await _ranked(work, standing, scores))
+    ranked = await _newer_first(work, asked.text, _ranked(work, standing, scores, found.details))
     return replace(found, ranked=ranked, below=[each for each in found.below if each.doc not in kept])
 
 
@@ -85,12 +87,14 @@ async def _gathered(work: Work, visible: repository.Visible, asked: Asked) -> Re
     rows = words.weights.rows or await repository.searched(work, visible)
     if query.only_stop_words:  # they say nothing that a row could be near to in meaning
         asked = replace(asked, vector=None)
-    nearest, exact = await _vector_leg(work, visible, words, asked, rows)
-    candidates = await _candidates(work, visible, words, nearest, asked)
-    return Retrieved(query, words, nearest, [], rows, exact, candidates)
+    nearest, exact = await _vector_leg(work, visible, asked, rows)
+    details = await _details(work, visible, words, nearest, asked)
+    if asked.profile.words_only:
+        nearest = [repository.VectorHit(row.doc, row.cosine) for row in details.values() if row.cosine is not None]
+    return Retrieved(query, words, nearest, [], rows, exact, _candidates(words, nearest, details), details)
 
 
-async def relax(work: Work, visible: repository.Visible, strict: Retrieved) -> Retrieved:
+async def relax(work: Work, visible: repository.Visible, asked: Asked, strict: Retrieved) -> Retrieved:
     """Look for the rarest terms of a query that no row matches whole; every hit is marked as relaxed.
 
     A term that no row, or more than half of all rows, contain is no fragment worth looking for, nor are stop words.
@@ -105,9 +109,9 @@ async def relax(work: Work, visible: repository.Visible, strict: Retrieved) -> R
     if not rarest or strict.query.only_stop_words:
         return strict
     words = await repository.lexical(work, visible, rarest, floor=0.0, depth=DEPTH)
-    legs = ranking.legs({hit.doc: hit.score for hit in words.hits})
-    found = [ranking.Candidate(hit.doc, legs[hit.doc], None, hit.coverage) for hit in words.hits]
-    ranked = await _ranked(work, found, {hit.doc: hit.score for hit in words.hits})
+    details = await _details(work, visible, words, [], replace(asked, vector=None))
+    found = _candidates(words, [], details)
+    ranked = _ranked(work, found, {hit.doc: hit.score for hit in words.hits}, details)
     return replace(strict, words=words, ranked=[replace(each, relaxed=True) for each in ranked])
 
 
@@ -128,58 +132,65 @@ async def _words_leg(work: Work, visible: repository.Visible, query: Query, aske
 
 
 async def _vector_leg(
-    work: Work, visible: repository.Visible, words: repository.Lexical, asked: Asked, rows: int
+    work: Work, visible: repository.Visible, asked: Asked, rows: int
 ) -> tuple[list[repository.VectorHit], bool]:
-    """Return the nearest rows; for a model that sees words only, the similarity of the rows that share words."""
-    if asked.vector is None:
+    """Return the nearest rows; a model that sees words only is asked about the rows that share words, see _details."""
+    if asked.vector is None or asked.profile.words_only:
         return [], True
     model = asked.embedder.model
-    if asked.profile.words_only:
-        found = await repository.vector_of(work, [hit.doc for hit in words.hits], asked.vector, model=model)
-        return [repository.VectorHit(doc, score) for doc, score in found.items()], True
     return await repository.vector(work, visible, asked.vector, model=model, depth=DEPTH, rows=rows)
 
 
-async def _candidates(
+async def _details(
     work: Work,
     visible: repository.Visible,
     words: repository.Lexical,
     nearest: Sequence[repository.VectorHit],
     asked: Asked,
-) -> list[ranking.Candidate]:
-    """Return what either leg found with both scores.
+) -> dict[int, repository.Detail]:
+    """Look up the rows that either leg found, with what the other leg says of them.
 
-    What one leg found is looked up in the other, so that a row's place does not depend on where a list was cut.
+    So a row's place does not depend on where a list was cut.
     """
-    lexical = {hit.doc: hit for hit in words.hits}
+    lexical, near = {hit.doc for hit in words.hits}, {hit.doc for hit in nearest if hit.score > 0}
+    return await repository.details(
+        work,
+        visible,
+        sorted(lexical | near),
+        weights=words.weights,
+        unread=near - lexical,
+        asked=asked.vector,
+        model=asked.embedder.model,
+        unseen=lexical - near,
+    )
+
+
+def _candidates(
+    words: repository.Lexical, nearest: Sequence[repository.VectorHit], details: Mapping[int, repository.Detail]
+) -> list[ranking.Candidate]:
+    """Return every row that either leg found with both scores."""
+    found = {hit.doc: (hit.score, hit.coverage) for hit in words.hits}
+    found |= {row.doc: (row.score, row.coverage or 0.0) for row in details.values() if row.score is not None}
     cosine = {hit.doc: hit.score for hit in nearest if hit.score > 0}
-    missing = sorted(lexical.keys() - cosine.keys())
-    if asked.vector is not None and not asked.profile.words_only:
-        cosine |= await repository.vector_of(work, missing, asked.vector, model=asked.embedder.model)
-    if not asked.strict:
-        unread = sorted(cosine.keys() - lexical.keys())
-        lexical |= await repository.lexical_of(work, visible, unread, words.weights)
-    by_words = ranking.legs({doc: hit.score for doc, hit in lexical.items()})
+    cosine |= {row.doc: row.cosine for row in details.values() if row.cosine is not None}
+    by_words = ranking.legs({doc: score for doc, (score, _) in found.items()})
     by_meaning = ranking.legs(cosine)
-    docs = sorted(by_words.keys() | by_meaning.keys())
-    lengths = await facts.lengths(work, docs)
     return [
-        ranking.Candidate(
-            doc,
-            by_words.get(doc),
-            by_meaning.get(doc),
-            lexical[doc].coverage if doc in lexical else 0.0,
-            lengths[doc],
-        )
-        for doc in docs
+        ranking.Candidate(doc, by_words.get(doc), by_meaning.get(doc), found.get(doc, (0.0, 0.0))[1], row.length)
+        for doc, row in details.items()
     ]
 
 
-async def _ranked(work: Work, standing: Sequence[ranking.Candidate], scores: Mapping[int, float]) -> list[Ranked]:
+def _ranked(
+    work: Work,
+    standing: Sequence[ranking.Candidate],
+    scores: Mapping[int, float],
+    rows: Mapping[int, repository.Detail],
+) -> list[Ranked]:
     """Re-rank: by score, then by key, so that the same question gives the same bytes."""
-    rows = await facts.ranking(work, [each.doc for each in standing])
-    ranked = [Ranked(rows[each.doc], scores[each.doc] * _adjustment(work, rows[each.doc]), each) for each in standing]
-    return _by_score(ranked)
+    return _by_score(
+        Ranked(rows[each.doc], scores[each.doc] * _adjustment(work, rows[each.doc]), each) for each in standing
+    )
 
 
 async def _newer_first(work: Work, question: str, ranked: list[Ranked]) -> list[Ranked]:
@@ -197,6 +208,6 @@ def _by_score(ranked: Iterable[Ranked]) -> list[Ranked]:
     return sorted(ranked, key=lambda each: (-each.score, each.row.key))
 
 
-def _adjustment(work: Work, row: facts.Ranking) -> float:
+def _adjustment(work: Work, row: repository.Detail) -> float:
     age = (work.as_of - row.occurred) / timedelta(days=1)
     return ranking.adjustment(kind=row.kind, importance=row.importance, confidence=float(row.confidence), age_days=age)

@@ -134,21 +134,24 @@ def pinned(question: Question) -> datetime | None:
 async def run(work: Work, prepared: Prepared) -> Answer:
     """Answer a prepared question as of the transaction's instant."""
     question = prepared.question
-    await models.matches(work, prepared.embedder)
-    prepared = replace(prepared, profile=await models.profile_in(work, prepared.embedder))
+    profile, any_waiting = await models.in_use(work, prepared.embedder)
+    prepared = replace(prepared, profile=profile)
     covered = await scopes.for_reading(work, question.scope)
     visible = _visible(work, question, covered)
     start, relaxed = _cursor(question).position or (0, 0)
-    found = [await retrieval.retrieve(work, visible, each) for each in _asked(prepared)]
+    asked = _asked(prepared)
+    found = [await retrieval.retrieve(work, visible, each) for each in asked]
     if question.mode == "auto" and (relaxed or not question.cursor) and not any(each.ranked for each in found):
-        found, relaxed = [await retrieval.relax(work, visible, each) for each in found], 1
+        found = [await retrieval.relax(work, visible, *each) for each in zip(asked, found, strict=True)]
+        relaxed = 1
     ranked = _fused(found)
     chosen = ranked[start : start + question.limit]
     rows = await facts.by_doc(work, [each.row.doc for each in chosen])
     page = [_hit(rows[each.row.doc], each, prepared) for each in chosen]
     following = start + len(page)
     more = len(ranked) > following
-    waiting = await repository.without_vector(work, visible, model=prepared.embedder.model)
+    model = prepared.embedder.model
+    waiting = await repository.without_vector(work, visible, model=model) if any_waiting else 0
     reason = _reason(page, ranked, found, waiting, prepared)
     diagnosis = {
         "reason": reason,
@@ -163,7 +166,7 @@ async def run(work: Work, prepared: Prepared) -> Answer:
         "vector": _vector_said(prepared, found[0]),
         "below_floor": _below(found, prepared),
         "floor": {"evidence": prepared.profile.floor, "words": prepared.profile.words},
-        "model": prepared.embedder.model,
+        "model": model,
         "analysis": ANALYSIS_VERSION,
         "found": len(ranked),
         "limit_reached": more,

@@ -139,12 +139,3 @@ LIMIT %(limit)s
 -- name: by_doc
 -- Facts by document number.
 SELECT {columns} FROM memory t WHERE t.namespace = %(namespace)s AND t.doc = ANY(%(docs)s)
-
--- name: ranking
--- What the re-rank needs of some rows.
-SELECT doc, key, kind, importance, confidence, occurred
-FROM memory WHERE namespace = %(namespace)s AND doc = ANY(%(docs)s)
-
--- name: lengths
--- The lengths of some rows in terms.
-SELECT doc, length FROM memory WHERE namespace = %(namespace)s AND doc = ANY(%(docs)s)

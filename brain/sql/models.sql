@@ -37,12 +37,15 @@ WHERE m.namespace = %(namespace)s AND NOT m.tombstone AND m.doc > %(after)s
 ORDER BY m.doc
 LIMIT %(limit)s
 
--- name: calibrated_floor
--- The floor that holds as of the instant for a model and text analysis.
-SELECT floor FROM calibrations
-WHERE namespace = %(namespace)s AND model = %(model)s AND analysis = %(analysis)s AND known_from <= %(as_of)s
-ORDER BY known_from DESC
-LIMIT 1
+-- name: in_use
+-- The model in use, the floor that holds as of the instant for the asked model and text analysis, and whether any text
+-- waits for its vector of it.
+SELECT a.model, a.dimensions, a.analysis,
+    (SELECT c.floor FROM calibrations c
+     WHERE c.namespace = %(namespace)s AND c.model = %(model)s AND c.analysis = %(analysis)s AND c.known_from <= %(as_of)s
+     ORDER BY c.known_from DESC LIMIT 1) AS floor,
+    EXISTS (SELECT FROM embeddings_pending p WHERE p.namespace = %(namespace)s AND p.model = %(model)s) AS waiting
+FROM (SELECT 1) AS one LEFT JOIN embedding_models a ON a.namespace = %(namespace)s AND a.active
 
 -- name: add_calibration
 -- Stores a floor with what it was chosen on; it holds from the instant on.

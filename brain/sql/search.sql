@@ -2,7 +2,8 @@ The memory layer's search legs. Visibility comes first: statistics and candidate
 
 The words leg has two plans with the same answer. The general one scans the visible rows. The other takes what was
 written up to the instant as a prefix of the postings, in which few rows are hidden, and reads counts instead of
-counting. Sums run over integers in units of 2^-40, so that no plan and no order of rows changes a bit of a score.
+counting. Sums run over whole numbers in units of 2^-36, which double precision adds exactly, so that no plan and no
+order of rows changes a bit of a score.
 
 -- name: visible
 -- The rows of the asked scopes at the point (as_of, valid_at), read from one index.
@@ -29,10 +30,68 @@ WHERE v.namespace = %(namespace)s
   AND (%(since)s::timestamptz IS NULL OR m.occurred >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR m.occurred < %(until)s)
 
+-- name: passing
+-- What both plans return of their scored rows, in one pass over them: how many there are, the best coverage below the
+-- floor, and the rows that can be among the best. Where no term is rare, a row must contain all of them, at least two,
+-- and such rows must be few.
+said AS MATERIALIZED (
+    SELECT count(*) FILTER (WHERE s.essential) AS candidates,
+        max(s.covered) FILTER (WHERE s.essential AND s.covered < %(floor)s * t.mass) AS below,
+        count(*) FILTER (WHERE s.terms = cardinality(%(terms)s::text[])) AS joint,
+        array_agg(s.doc) FILTER ({kept}) AS docs, array_agg(s.score) FILTER ({kept}) AS scores,
+        array_agg(s.covered) FILTER ({kept}) AS covered, array_agg(s.rare) FILTER ({kept}) AS rares
+        {more}
+    FROM scored s CROSS JOIN total t
+),
+passing AS (
+    SELECT s.doc, s.score / 68719476736 AS score, s.covered / t.mass AS coverage
+    FROM said d CROSS JOIN total t CROSS JOIN unnest(d.docs, d.scores, d.covered, d.rares) AS s (doc, score, covered, rare)
+    WHERE s.rare OR d.joint <= greatest(2, %(ubiquitous)s::float8 * t.rows)
+    ORDER BY s.score DESC, s.doc
+    LIMIT %(depth)s
+)
+
+-- name: rarest_said
+-- The same of the rows that contain the rarest term, for when none passes.
+, count(*) FILTER (WHERE s.rarest) AS candidates_with_rarest,
+max(s.covered) FILTER (WHERE s.rarest AND s.covered < %(floor)s * t.mass) AS below_with_rarest
+
+-- name: kept
+-- Whether a scored row passes, as far as it can be told from itself.
+WHERE s.essential AND s.covered >= %(floor)s * t.mass AND s.score >= t.least
+    AND (s.rare OR (s.terms = cardinality(%(terms)s::text[]) AND s.terms >= 2))
+
+-- name: weighed
+-- What a term weighs: its idf when a row contains it; its mass in the query, where a name that no row contains weighs
+-- more; whether it is rare enough to be evidence; and whether a row without this and every weightier term can pass. Where
+-- no term is rare a row must contain all of them, so that only the weightiest is needed to find it.
+w.term, w.df::float8 AS df, w.idf,
+    w.idf * CASE WHEN w.df = 0 AND q.name THEN %(unknown_name)s::float8 ELSE 1 END AS mass,
+    {rare} AS rare,
+    sum(round(w.idf * 68719476736)) OVER (ORDER BY w.idf, w.term)
+        >= %(floor)s::float8
+            * sum(round(w.idf * CASE WHEN w.df = 0 AND q.name THEN %(unknown_name)s::float8 ELSE 1 END
+                * 68719476736)) OVER ()
+        AND CASE WHEN bool_or(w.df > 0 AND {rare}) OVER () THEN {rare} ELSE {rarest} END AS essential,
+    {rarest} AS rarest
+
+-- name: rare
+-- Whether few enough rows contain a term that a row may stand on it.
+(NOT %(guarded)s OR o.rows < %(small)s OR w.df <= greatest(2, %(ubiquitous)s::float8 * o.rows))
+
+-- name: rarest
+-- Whether it is the rarest of the terms that any row contains.
+w.term = first_value(w.term) OVER (ORDER BY w.df > 0 DESC, w.idf DESC, w.term)
+
+-- name: gain
+-- BM25 of one posting, k1 = 1.2 and b = 0.75, in units of 2^-36. t.slope is k1 * b by the average length.
+round(w.idf * 151182848819.2::float8 * p.tf / (p.tf + (0.3::float8 + t.slope * p.length)))
+
 -- name: prefix
--- The last row written by as_of; whether a row written later asserts to have been known by then; and, unless there are
--- more than most, the earlier rows of the asked scopes that are hidden now though they were visible once. OFFSET 0 keeps
--- both conditions look-ups: as joins they would read every row.
+-- What was written up to as_of: its last row, whether a later row asserts to have been known by then, the rows that time
+-- alone hides (unless more than most come or go with time), the number and length of the visible rows, and the weight of
+-- each term. All counts are differences of running counts. OFFSET 0 keeps conditions look-ups: as joins they would read
+-- every row.
 WITH prefix AS MATERIALIZED (
     SELECT coalesce((
         SELECT m.doc FROM memory m
@@ -40,176 +99,167 @@ WITH prefix AS MATERIALIZED (
         ORDER BY m.recorded_at DESC, m.doc DESC LIMIT 1
     ), 0) AS last
 ),
-mutable AS MATERIALIZED (
-    SELECT v.doc, v.scope, v.length
-    FROM memory_visible v
-    WHERE v.namespace = %(namespace)s AND v.scope = ANY(%(scopes)s)
-      AND (v.known_to IS NOT NULL OR v.valid_to IS NOT NULL OR v.valid_from > v.known_from)
+timed AS MATERIALIZED (
+    SELECT t.doc, t.scope, t.length
+    FROM memory_timed t
+    WHERE t.namespace = %(namespace)s AND t.scope = ANY(%(scopes)s)
     LIMIT %(most)s + 1
 ),
-hidden AS (
-    SELECT DISTINCT c.doc, c.scope, c.length
-    FROM mutable c CROSS JOIN prefix
-    WHERE c.doc <= prefix.last AND NOT EXISTS (
+hidden AS MATERIALIZED (
+    SELECT t.doc, t.length, s.number
+    FROM timed t CROSS JOIN prefix
+    JOIN unnest(%(scopes)s::text[], %(numbers)s::int[]) AS s (scope, number) ON s.scope = t.scope
+    WHERE t.doc <= prefix.last AND NOT EXISTS (
         SELECT FROM memory_visible v
-        WHERE v.namespace = %(namespace)s AND v.doc = c.doc
+        WHERE v.namespace = %(namespace)s AND v.doc = t.doc
           AND v.known_from <= %(as_of)s AND (v.known_to IS NULL OR v.known_to > %(as_of)s)
           AND (v.valid_from IS NULL OR v.valid_from <= %(as_of)s) AND (v.valid_to IS NULL OR v.valid_to > %(as_of)s)
         OFFSET 0
+    ) AND NOT EXISTS (
+        SELECT FROM memory_closed c
+        WHERE c.namespace = %(namespace)s AND c.doc = t.doc AND c.closer <= prefix.last
+        OFFSET 0
     )
-)
-SELECT
-    (SELECT last FROM prefix) AS last,
-    EXISTS (
-        SELECT FROM memory m
-        WHERE m.namespace = %(namespace)s AND m.known_from < m.recorded_at
-          AND m.recorded_at > %(as_of)s AND m.known_from <= %(as_of)s
-        ORDER BY m.recorded_at LIMIT 1 OFFSET 0
-    ) AS asserted_past,
-    (SELECT count(*) FROM mutable) AS mutable,
-    coalesce(array_agg(h.doc ORDER BY h.doc), '{}') AS docs,
-    coalesce(array_agg(s.number ORDER BY h.doc), '{}') AS numbers,
-    coalesce(sum(h.length), 0)::bigint AS length
-FROM hidden h JOIN scopes s ON s.namespace = %(namespace)s AND s.scope = h.scope
-
--- name: passing
--- What both plans return of their scored rows. Where no term is rare, a row must contain all of them, at least two, and
--- such rows must be few.
-passing AS (
-    SELECT s.doc, s.score, s.covered / s.total AS coverage
-    FROM (
-        SELECT s.*, count(*) FILTER (WHERE s.terms = cardinality(%(terms)s::text[])) OVER () AS joint FROM scored s
-    ) s
-    WHERE s.essential AND s.covered >= %(floor)s * s.total
-      AND (s.rare OR (
-          s.terms = cardinality(%(terms)s::text[]) AND s.terms >= 2
-          AND s.joint <= greatest(2, %(ubiquitous)s::float8 * s.rows)
-      ))
-    ORDER BY s.score DESC, s.doc
-    LIMIT %(depth)s
-)
-
--- name: weighed
--- What a term weighs: its idf when a row contains it; its mass in the query, where a name that no row contains weighs
--- more; whether it is rare enough to be evidence; and whether a row without this and every weightier term can pass.
-w.term, w.df::float8 AS df, w.idf,
-    w.idf * CASE WHEN w.df = 0 AND q.name THEN %(unknown_name)s::float8 ELSE 1 END AS mass,
-    {rare} AS rare,
-    (sum((w.idf * 1099511627776)::bigint) OVER (ORDER BY w.idf, w.term))::float8
-        >= %(floor)s::float8
-            * (sum((w.idf * CASE WHEN w.df = 0 AND q.name THEN %(unknown_name)s::float8 ELSE 1 END
-                * 1099511627776)::bigint) OVER ())::float8
-        AND ({rare} OR NOT bool_or(w.df > 0 AND {rare}) OVER ()) AS essential
-
--- name: rare
--- Whether few enough rows contain a term that a row may stand on it.
-(NOT %(guarded)s OR o.rows < %(small)s OR w.df <= greatest(2, %(ubiquitous)s::float8 * o.rows))
-
--- name: prefix_weights
--- Rows, average length and the weight of each term, from running counts less the hidden rows.
-WITH corpus AS MATERIALIZED (
-    SELECT coalesce(sum(t.docs), 0)::float8 - cardinality(%(hidden)s::bigint[]) AS rows,
-        coalesce(sum(t.terms), 0)::float8 - %(hidden_length)s AS terms
-    FROM unnest(%(scopes)s::text[]) AS n (scope)
-    CROSS JOIN LATERAL (
+),
+said AS MATERIALIZED (
+    SELECT (SELECT last FROM prefix) AS last,
+        EXISTS (
+            SELECT FROM memory m
+            WHERE m.namespace = %(namespace)s AND m.known_from < m.recorded_at
+              AND m.recorded_at > %(as_of)s AND m.known_from <= %(as_of)s
+            ORDER BY m.recorded_at LIMIT 1 OFFSET 0
+        ) AS asserted_past,
+        (SELECT count(*) FROM timed) AS timed,
+        coalesce(array_agg(h.doc), '{}') AS hidden, count(*) AS docs, coalesce(sum(h.length), 0)::bigint AS terms
+    FROM hidden h
+),
+corpus AS MATERIALIZED (
+    SELECT (coalesce(sum(o.docs), 0) - coalesce(sum(c.docs), 0) - min(h.docs))::float8 AS rows,
+        (coalesce(sum(o.terms), 0) - coalesce(sum(c.terms), 0) - min(h.terms))::float8 AS terms
+    FROM said h CROSS JOIN unnest(%(scopes)s::text[]) AS n (scope)
+    LEFT JOIN LATERAL (
         SELECT m.docs_before + (NOT m.tombstone)::int AS docs,
             m.terms_before + CASE WHEN m.tombstone THEN 0 ELSE m.length END AS terms
         FROM memory m
-        WHERE m.namespace = %(namespace)s AND m.scope = n.scope AND m.doc <= %(last)s
+        WHERE m.namespace = %(namespace)s AND m.scope = n.scope AND m.doc <= h.last
         ORDER BY m.doc DESC LIMIT 1
-    ) t
+    ) o ON true
+    LEFT JOIN LATERAL (
+        SELECT c.docs_before + 1 AS docs, c.terms_before + c.length AS terms
+        FROM memory_closed c
+        WHERE c.namespace = %(namespace)s AND c.scope = n.scope AND c.closer <= h.last
+        ORDER BY c.closer DESC, c.doc DESC LIMIT 1
+    ) c ON true
 ),
-counted AS (
-    SELECT q.term, coalesce(sum(p.docs), 0) AS docs
-    FROM unnest(%(terms)s::text[]) AS q (term)
-    CROSS JOIN unnest(%(numbers)s::int[]) AS n (number)
+counted AS MATERIALIZED (
+    SELECT q.term, coalesce(sum(o.docs), 0) - coalesce(sum(c.docs), 0) - (
+            SELECT count(*) FROM hidden h CROSS JOIN LATERAL (
+                SELECT FROM postings p
+                WHERE p.namespace = %(namespace)s AND p.term = q.term AND p.scope = h.number AND p.doc = h.doc
+                OFFSET 0
+            ) p
+        ) AS df
+    FROM said h CROSS JOIN unnest(%(terms)s::text[]) AS q (term) CROSS JOIN unnest(%(numbers)s::int[]) AS n (number)
     LEFT JOIN LATERAL (
         SELECT p.docs_before + 1 AS docs FROM postings p
-        WHERE p.namespace = %(namespace)s AND p.term = q.term AND p.scope = n.number AND p.doc <= %(last)s
+        WHERE p.namespace = %(namespace)s AND p.term = q.term AND p.scope = n.number AND p.doc <= h.last
         ORDER BY p.doc DESC LIMIT 1
-    ) p ON true
-    GROUP BY q.term
-),
-hidden AS (
-    SELECT q.term, count(*) AS docs
-    FROM unnest(%(hidden)s::bigint[], %(hidden_numbers)s::int[]) AS h (doc, number)
-    CROSS JOIN unnest(%(terms)s::text[]) AS q (term)
-    JOIN postings p ON p.namespace = %(namespace)s AND p.term = q.term AND p.scope = h.number AND p.doc = h.doc
+    ) o ON true
+    LEFT JOIN LATERAL (
+        SELECT p.closed_before + 1 AS docs FROM postings p
+        WHERE p.namespace = %(namespace)s AND p.term = q.term AND p.scope = n.number
+          AND p.closer IS NOT NULL AND p.closer <= h.last
+        ORDER BY p.closer DESC, p.doc DESC LIMIT 1
+    ) c ON true
     GROUP BY q.term
 ),
 weight AS (
-    SELECT c.term, c.docs - coalesce(h.docs, 0) AS df,
-        ln(1 + (o.rows - (c.docs - coalesce(h.docs, 0)) + 0.5) / ((c.docs - coalesce(h.docs, 0)) + 0.5)) AS idf
-    FROM counted c CROSS JOIN corpus o LEFT JOIN hidden h ON h.term = c.term
+    SELECT c.term, c.df, ln(1 + (o.rows - c.df + 0.5) / (c.df + 0.5)) AS idf FROM counted c CROSS JOIN corpus o
 )
-SELECT o.rows, o.terms, {weighed}
-FROM weight w CROSS JOIN corpus o JOIN unnest(%(terms)s::text[], %(names)s::bool[]) AS q (term, name) ON q.term = w.term
+SELECT h.last, h.asserted_past, h.timed, h.hidden, o.rows, o.terms, {weighed}
+FROM weight w CROSS JOIN corpus o CROSS JOIN said h
+JOIN unnest(%(terms)s::text[], %(names)s::bool[]) AS q (term, name) ON q.term = w.term
 ORDER BY w.term
 
--- name: prefix_lexical
--- BM25 of the rows that contain an essential term and cover enough of the query. Terms that are not essential are
--- looked up for the rows that can still pass.
-WITH weight AS MATERIALIZED (
-    SELECT * FROM unnest(%(terms)s::text[], %(idfs)s::float8[], %(masses)s::float8[], %(rare)s::bool[],
+-- name: given
+-- The weights that an earlier statement returned.
+weight AS MATERIALIZED (
+    SELECT w.*, round(idf * 68719476736) AS units, 1 + CASE WHEN essential THEN 65536 ELSE 0 END::float8
+        + CASE WHEN rare THEN 4294967296 ELSE 0 END::float8 AS code
+    FROM unnest(%(terms)s::text[], %(idfs)s::float8[], %(masses)s::float8[], %(rare)s::bool[],
         %(essential)s::bool[], %(scanned)s::bool[]) AS w (term, idf, mass, rare, essential, scanned)
 ),
 total AS MATERIALIZED (
-    SELECT sum((mass * 1099511627776)::bigint) AS mass,
-        coalesce(sum((idf * 1099511627776)::bigint) FILTER (WHERE NOT scanned), 0) AS probed
+    SELECT sum(round(mass * 68719476736)) AS mass, %(rows)s::float8 AS rows, %(slope)s::float8 AS slope,
+        coalesce(sum(units) FILTER (WHERE NOT scanned), 0) AS probed, %(least)s::float8 AS least
     FROM weight
-),
-scan AS MATERIALIZED (
-    SELECT p.doc, p.scope, p.term, p.tf, p.length, w.idf, w.essential, w.rare
-    FROM weight w
-    JOIN postings p ON p.term = w.term
-    WHERE w.scanned AND p.namespace = %(namespace)s AND p.scope = ANY(%(numbers)s) AND p.doc <= %(last)s
-      AND NOT EXISTS (SELECT FROM unnest(%(hidden)s::bigint[]) AS h (doc) WHERE h.doc = p.doc)
-),
-partial AS MATERIALIZED (
-    SELECT s.doc, min(s.scope) AS scope, bool_or(s.essential) AS essential, bool_or(s.rare) AS rare,
-        count(*) AS terms,
-        sum((s.idf * 1099511627776)::bigint) AS covered,
-        sum((s.idf * s.tf * 2.2 / (s.tf + 1.2 * (0.25 + 0.75 * s.length / %(average)s::float8))
-            * 1099511627776)::bigint) AS score
-    FROM scan s
-    GROUP BY s.doc
-),
-probe AS (
-    SELECT a.doc, count(*) AS terms, sum((w.idf * 1099511627776)::bigint) AS covered,
-        sum((w.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.25 + 0.75 * p.length / %(average)s::float8))
-            * 1099511627776)::bigint) AS score
-    FROM partial a CROSS JOIN total t JOIN weight w ON NOT w.scanned
-    CROSS JOIN LATERAL (
-        SELECT p.tf, p.length FROM postings p
-        WHERE p.namespace = %(namespace)s AND p.term = w.term AND p.scope = a.scope AND p.doc = a.doc
+)
+
+-- name: scanned
+-- The postings of the terms that are read whole. One sum counts the terms of a row, those that are essential and those
+-- that are rare: a query has fewer than 65536.
+FROM total t CROSS JOIN weight w CROSS JOIN LATERAL (
+    SELECT p.doc, p.scope, p.tf::float8 AS tf, p.length FROM postings p
+    WHERE p.namespace = %(namespace)s AND p.term = w.term AND p.scope = ANY(%(numbers)s) AND p.doc <= %(last)s
+      AND p.doc > %(first)s AND (p.closer IS NULL OR p.closer > %(last)s)
+    OFFSET 0
+) p
+WHERE w.scanned AND p.doc NOT IN (SELECT unnest(%(hidden)s::bigint[]))
+GROUP BY p.doc
+
+-- name: prefix_lexical
+-- BM25 of the rows that contain an essential term and cover enough of the query, where every term is read whole.
+WITH {given},
+scored AS (
+    SELECT s.doc, s.code & 65535 AS terms, s.code & 4294901760 > 0 AS essential, s.code >= 4294967296 AS rare,
+        s.covered, s.score
+    FROM (
+        SELECT p.doc, sum(w.code)::bigint AS code, sum(w.units) AS covered, sum({gain}) AS score
+        {scanned}
         OFFSET 0
-    ) p
-    WHERE (a.covered + t.probed)::float8 >= %(floor)s::float8 * t.mass::float8
-    GROUP BY a.doc
-),
-scored AS MATERIALIZED (
-    SELECT a.doc, a.essential, a.rare, a.terms + coalesce(b.terms, 0) AS terms, %(rows)s::float8 AS rows,
-        t.mass::float8 AS total, (a.covered + coalesce(b.covered, 0))::float8 AS covered,
-        (a.score + coalesce(b.score, 0))::float8 / 1099511627776 AS score
-    FROM partial a CROSS JOIN total t LEFT JOIN probe b ON b.doc = a.doc
+    ) s
 ),
 {passing}
-SELECT b.candidates, b.best_below, s.doc, s.score, s.coverage
-FROM (
-    SELECT count(*) FILTER (WHERE essential) AS candidates,
-        max(covered / total) FILTER (WHERE essential AND covered < %(floor)s * total) AS best_below
-    FROM scored
-) b LEFT JOIN passing s ON true
+SELECT d.candidates, d.below / t.mass AS best_below, s.doc, s.score, s.coverage
+FROM said d CROSS JOIN total t LEFT JOIN passing s ON true
+ORDER BY s.score DESC, s.doc
+
+-- name: prefix_probing
+-- The same where some terms are looked up for the rows that can still pass with them.
+WITH {given},
+partial AS MATERIALIZED (
+    SELECT p.doc, min(p.scope) AS scope, sum(w.code)::bigint AS code, sum(w.units) AS covered, sum({gain}) AS score
+    {scanned}
+),
+scored AS (
+    SELECT a.doc, (a.code & 65535) + b.terms AS terms, a.code & 4294901760 > 0 AS essential, a.code >= 4294967296 AS rare,
+        a.covered + b.covered AS covered, a.score + b.score AS score
+    FROM partial a CROSS JOIN total t CROSS JOIN LATERAL (
+        SELECT count(*) AS terms, coalesce(sum(w.units), 0) AS covered, coalesce(sum({gain}), 0) AS score
+        FROM weight w CROSS JOIN LATERAL (
+            SELECT p.tf::float8 AS tf, p.length FROM postings p
+            WHERE p.namespace = %(namespace)s AND p.term = w.term AND p.scope = a.scope AND p.doc = a.doc
+            OFFSET 0
+        ) p
+        WHERE NOT w.scanned AND a.covered + t.probed >= %(floor)s::float8 * t.mass
+        OFFSET 0
+    ) b
+),
+{passing}
+SELECT d.candidates, d.below / t.mass AS best_below, s.doc, s.score, s.coverage
+FROM said d CROSS JOIN total t LEFT JOIN passing s ON true
 ORDER BY s.score DESC, s.doc
 
 -- name: lexical
 -- The general plan: count, weigh and score over the visible rows.
 WITH visible AS MATERIALIZED ({visible}),
 corpus AS MATERIALIZED (
-    SELECT count(*)::float8 AS rows, coalesce(sum(length), 0)::float8 AS terms FROM visible
+    SELECT count(*)::float8 AS rows, coalesce(sum(length), 0)::float8 AS terms,
+        0.9::float8 / nullif(coalesce(sum(length), 0)::float8 / nullif(count(*), 0), 0) AS slope
+    FROM visible
 ),
 matching AS MATERIALIZED (
-    SELECT p.term, p.doc, p.tf, p.length
+    SELECT p.term, p.doc, p.tf::float8 AS tf, p.length
     FROM postings p JOIN visible v ON v.doc = p.doc
     WHERE p.namespace = %(namespace)s AND p.term = ANY(%(terms)s) AND p.scope = ANY(%(numbers)s)
 ),
@@ -227,59 +277,41 @@ weight AS MATERIALIZED (
     JOIN unnest(%(terms)s::text[], %(names)s::bool[]) AS q (term, name) ON q.term = w.term
 ),
 total AS MATERIALIZED (
-    SELECT sum((mass * 1099511627776)::bigint) AS mass FROM weight
+    SELECT sum(round(w.mass * 68719476736)) AS mass, min(c.rows) AS rows, min(c.slope) AS slope, 0::float8 AS least
+    FROM weight w CROSS JOIN corpus c
 ),
-scored AS MATERIALIZED (
-    SELECT m.doc, bool_or(w.essential) AS essential,
-        bool_or(w.rare) AS rare, count(*) AS terms, min(c.rows) AS rows,
-        sum((w.idf * 1099511627776)::bigint)::float8 AS covered, min(t.mass)::float8 AS total,
-        sum((w.idf * m.tf * 2.2 / (m.tf + 1.2 * (0.25 + 0.75 * m.length / (c.terms / c.rows)))
-            * 1099511627776)::bigint)::float8 / 1099511627776 AS score
-    FROM matching m JOIN weight w ON w.term = m.term CROSS JOIN corpus c CROSS JOIN total t
-    GROUP BY m.doc
+scored AS (
+    SELECT p.doc, bool_or(w.essential) AS essential, bool_or(w.rare) AS rare, bool_or(w.rarest) AS rarest, count(*) AS terms,
+        sum(round(w.idf * 68719476736)) AS covered, sum({gain}) AS score
+    FROM matching p JOIN weight w ON w.term = p.term CROSS JOIN total t
+    GROUP BY p.doc
 ),
-{passing}
-SELECT c.rows, c.terms, w.words, w.dfs, w.idfs, w.masses, w.rares, w.essentials, b.candidates, b.best_below, s.doc, s.score, s.coverage
-FROM corpus c
+{passing_and_rarest}
+SELECT c.rows, c.terms, w.words, w.dfs, w.idfs, w.masses, w.rares, w.essentials, w.rarests,
+    CASE WHEN f.found THEN d.candidates ELSE d.candidates_with_rarest END AS candidates,
+    CASE WHEN f.found THEN d.below ELSE d.below_with_rarest END / t.mass AS best_below, s.doc, s.score, s.coverage
+FROM corpus c CROSS JOIN total t CROSS JOIN said d
+CROSS JOIN (SELECT EXISTS (SELECT FROM passing) AS found) f
 CROSS JOIN (
     SELECT array_agg(term ORDER BY term) AS words, array_agg(df::float8 ORDER BY term) AS dfs,
         array_agg(idf ORDER BY term) AS idfs, array_agg(mass ORDER BY term) AS masses,
-        array_agg(rare ORDER BY term) AS rares, array_agg(essential ORDER BY term) AS essentials
+        array_agg(rare ORDER BY term) AS rares, array_agg(essential ORDER BY term) AS essentials,
+        array_agg(rarest ORDER BY term) AS rarests
     FROM weight
 ) w
-CROSS JOIN (
-    SELECT count(*) FILTER (WHERE s.essential OR NOT p.found) AS candidates,
-        max(s.covered / s.total) FILTER (
-            WHERE (s.essential OR NOT p.found) AND s.covered < %(floor)s * s.total
-        ) AS best_below
-    FROM scored s CROSS JOIN (SELECT EXISTS (SELECT FROM passing) AS found) p
-) b
 LEFT JOIN passing s ON true
 ORDER BY s.score DESC, s.doc
 
--- name: lexical_of
--- BM25 and coverage of named rows under given weights.
-SELECT p.doc,
-    sum((w.idf * p.tf * 2.2 / (p.tf + 1.2 * (0.25 + 0.75 * p.length / %(average)s::float8))
-        * 1099511627776)::bigint)::float8 / 1099511627776 AS score,
-    CASE WHEN bool_or(w.rare) THEN sum((w.idf * 1099511627776)::bigint)::float8
-        / (SELECT sum((x * 1099511627776)::bigint) FROM unnest(%(masses)s::float8[]) AS i (x))::float8
-    ELSE 0 END AS coverage
-FROM unnest(%(docs)s::bigint[]) AS d (doc)
-CROSS JOIN unnest(%(terms)s::text[], %(idfs)s::float8[], %(rare)s::bool[]) AS w (term, idf, rare)
-JOIN postings p ON p.namespace = %(namespace)s AND p.term = w.term AND p.scope = ANY(%(numbers)s) AND p.doc = d.doc
-GROUP BY p.doc
-ORDER BY p.doc
-
 -- name: vector
 -- Exact cosine similarity over the visible rows that have a vector of this model. A vector without a direction gives
--- NaN, which the guard keeps out.
+-- NaN, which the guard keeps out. OFFSET 0 has each distance worked out once.
 WITH visible AS MATERIALIZED ({visible}),
 compared AS (
     SELECT v.doc, e.embedding <=> %(vector)s::vector AS distance
     FROM visible v
     JOIN embeddings e ON e.namespace = %(namespace)s AND e.model = %(model)s AND e.content = v.content
     WHERE e.embedding IS NOT NULL
+    OFFSET 0
 )
 SELECT doc, 1 - distance AS score
 FROM compared
@@ -299,6 +331,7 @@ compared AS (
         OFFSET 0
     ) e
     WHERE e.embedding IS NOT NULL
+    OFFSET 0
 )
 SELECT doc, 1 - distance AS score
 FROM compared
@@ -330,13 +363,37 @@ SELECT doc, 1 - (embedding <=> %(vector)s::vector) AS score
 FROM found
 ORDER BY score DESC, doc
 
--- name: vector_of
--- Cosine similarity of named rows.
-SELECT m.doc, 1 - (e.embedding <=> %(vector)s::vector) AS score
-FROM memory m
-JOIN embeddings e ON e.namespace = m.namespace AND e.model = %(model)s AND e.content = m.content
-WHERE m.namespace = %(namespace)s AND m.doc = ANY(%(docs)s) AND e.embedding IS NOT NULL
-ORDER BY m.doc
+-- name: details
+-- What ranking needs of some visible rows, and what each leg says of those that only the other one found. A term that
+-- no row holds stands in no posting, so that a coverage without a rare term counts as none.
+WITH total AS MATERIALIZED (
+    SELECT sum(round(x * 68719476736)) AS mass, %(slope)s::float8 AS slope FROM unnest(%(masses)s::float8[]) AS i (x)
+)
+SELECT d.doc, m.key, m.kind, m.importance, m.confidence, m.occurred, m.length, e.cosine, w.score, w.coverage
+FROM unnest(%(docs)s::bigint[], %(unseen)s::bool[], %(unread)s::bool[]) AS d (doc, unseen, unread)
+CROSS JOIN total t
+CROSS JOIN LATERAL (
+    SELECT * FROM memory m WHERE m.namespace = %(namespace)s AND m.doc = d.doc OFFSET 0
+) m
+JOIN unnest(%(scopes)s::text[], %(numbers)s::int[]) AS s (scope, number) ON s.scope = m.scope
+LEFT JOIN LATERAL (
+    SELECT 1 - (e.embedding <=> %(vector)s::vector) AS cosine
+    FROM embeddings e
+    WHERE d.unseen AND e.namespace = %(namespace)s AND e.model = %(model)s AND e.content = m.content
+      AND e.embedding IS NOT NULL
+    OFFSET 0
+) e ON true
+LEFT JOIN LATERAL (
+    SELECT sum({gain}) / 68719476736 AS score,
+        CASE WHEN bool_or(w.rare) THEN sum(round(w.idf * 68719476736)) / t.mass ELSE 0 END AS coverage
+    FROM unnest(%(terms)s::text[], %(idfs)s::float8[], %(rare)s::bool[]) AS w (term, idf, rare)
+    CROSS JOIN LATERAL (
+        SELECT p.tf::float8 AS tf, p.length FROM postings p
+        WHERE d.unread AND p.namespace = %(namespace)s AND p.term = w.term AND p.scope = s.number AND p.doc = d.doc
+        OFFSET 0
+    ) p
+) w ON true
+ORDER BY d.doc
 
 -- name: searched
 -- How many rows are visible.
@@ -344,15 +401,16 @@ WITH visible AS MATERIALIZED ({visible})
 SELECT count(*) FROM visible
 
 -- name: without_vector
--- How many visible rows wait for their vector of this model.
-WITH visible AS MATERIALIZED ({visible})
+-- How many visible rows wait for their vector of this model: what waits is looked up, for it is mostly little.
+WITH waiting AS MATERIALIZED (
+    SELECT m.doc FROM embeddings_pending p CROSS JOIN LATERAL (
+        SELECT m.doc FROM memory m WHERE m.namespace = %(namespace)s AND m.content = p.content
+        OFFSET 0
+    ) m
+    WHERE p.namespace = %(namespace)s AND p.model = %(model)s
+)
 SELECT count(*)
-FROM visible v CROSS JOIN LATERAL (
-    SELECT FROM embeddings_pending p
-    WHERE p.namespace = %(namespace)s AND p.model = %(model)s AND p.content = v.content
+FROM waiting w CROSS JOIN LATERAL (
+    SELECT FROM ({visible}) v WHERE v.doc = w.doc
     OFFSET 0
-) p
-
--- name: any_pending
--- Whether any text waits for its vector of this model.
-SELECT EXISTS (SELECT FROM embeddings_pending WHERE namespace = %(namespace)s AND model = %(model)s)
+) v

@@ -1,0 +1,134 @@
+"""Running counts of what was written and closed, beside a scan of what is visible: the same statistics and scores."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from brain.database import Work
+from brain.layers import Fact
+from brain.repository import scopes, search
+from brain.repository.search import Visible
+from brain.runtime import Brain
+from brain.services import amendments, facts
+from tests import factories
+
+EPOCH = factories.instant("2020-01-01 00:00")
+HOUR = timedelta(hours=1)
+WORDS = ("kestrel", "heron", "marlow", "export", "invoice", "lake")
+SCOPES = ("global", "lane:work")
+INSTANTS = 12
+DEPTH = 2
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One assertion: recorded an hour after the one before, known then or up to some hours earlier."""
+
+    key: int
+    earlier: int
+    start: int | None
+    end: int | None
+    tombstone: bool
+    words: tuple[str, ...]
+
+
+@st.composite
+def claims(draw: st.DrawFn) -> Claim:
+    start, end = (draw(st.none() | st.integers(0, 30)) for _ in range(2))
+    if start is not None and end is not None:
+        start, end = min(start, end), max(start, end) + 1
+    return Claim(
+        key=draw(st.integers(0, 3)),
+        earlier=draw(st.sampled_from([0, 0, 0, 1, 5])),
+        start=start,
+        end=end,
+        tombstone=draw(st.integers(0, 4)) == 0,
+        words=tuple(draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4))),
+    )
+
+
+def fact_of(number: int, claim: Claim) -> Fact:
+    recorded = EPOCH + number * HOUR
+    made: Fact = factories.assertion(
+        f"key-{claim.key}",
+        number,
+        text=f"{' '.join(claim.words)} {number}",
+        scope=SCOPES[claim.key % 2],
+        known_from=recorded - claim.earlier * HOUR,
+        valid_from=None if claim.start is None else EPOCH + claim.start * HOUR,
+        valid_to=None if claim.end is None else EPOCH + claim.end * HOUR,
+        tombstone=claim.tombstone,
+    )
+    return replace(made, recorded_at=recorded)
+
+
+async def both_plans(work: Work, terms: list[str], floor: float) -> tuple[Any, Any]:
+    numbers = await scopes.known(work)
+    asked = [each for each in SCOPES if each in numbers]
+    visible = Visible(scopes=asked, numbers=[numbers[each] for each in asked], valid_at=work.as_of)
+    return (
+        await search.lexical(work, visible, terms, floor=floor, depth=DEPTH),
+        await search.lexical(work, visible, terms, floor=floor, depth=DEPTH, general=True),
+    )
+
+
+@pytest.fixture(scope="module")
+async def store(module_dsn: str) -> AsyncIterator[Brain]:
+    brain = factories.brain_on(module_dsn, origin="import")
+    yield brain
+    await brain.close()
+
+
+@given(drawn=st.lists(claims(), min_size=1, max_size=14), seed=st.integers(0, 2**32))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+async def test_running_counts_give_what_a_scan_of_the_visible_rows_gives(
+    store: Brain, drawn: list[Claim], seed: int
+) -> None:
+    brain = factories.as_caller(store, namespace=factories.fresh_name("counts"))
+    random = Random(seed)
+
+    async def write(work: Work) -> None:
+        for number, claim in enumerate(drawn, 1):
+            await facts.append(work, [fact_of(number, claim)])
+
+    async def compare(work: Work) -> None:
+        for _ in range(INSTANTS):
+            work.as_of = EPOCH + random.randrange(len(drawn) + 20) * HOUR + random.choice([-1, 0, 1]) * HOUR / 4
+            terms = random.sample(WORDS, random.randint(1, 4))
+            counted, scanned = await both_plans(work, sorted(terms), random.choice([0.0, 0.3, 1.0]))
+            assert counted == scanned
+
+    await brain.write(write)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_SAMPLED_FROM", random.choice([0, 2, search._SAMPLED_FROM]))
+        patch.setattr(search, "_SAMPLE", random.choice([2, 3]))
+        patch.setattr(search, "_SCAN_RATIO", random.choice([search._SCAN_RATIO, 1_000.0]))
+        await brain.read(compare)
+
+
+async def test_a_rewritten_and_a_forgotten_fact_are_closed_once_and_by_the_row_that_hid_them(brain: Brain) -> None:
+    first = await factories.fact(brain, "Kestrel exports by hand.", key="export")
+    second = await factories.fact(brain, "Kestrel exports to a lake.", key="export")
+    other = await factories.fact(brain, "Heron has no export.", key="heron")
+    await brain.write(lambda work: amendments.forget(work, name="heron", reason="Wrong."))
+    query = "SELECT doc, closer, docs_before, terms_before FROM memory_closed WHERE namespace = %(namespace)s ORDER BY doc"
+    rows = [tuple(row.values()) for row in await brain.read(lambda work: work.dicts(query, {}))]
+    assert rows == [(first.doc, second.doc, 0, 0), (other.doc, other.doc + 1, 1, first.length)]
+
+
+async def test_a_fact_that_ends_with_time_is_looked_at_and_never_counted_as_closed(brain: Brain) -> None:
+    ending = await factories.fact(brain, "Kestrel rents a room.", key="room", valid_to="2199-01-01")
+    past = await factories.fact(brain, "Kestrel rented a boat.", key="boat", valid_from="2020-01-01", valid_to="2021-01-01")
+    await factories.fact(brain, "Kestrel rents a hall.", key="room")
+    timed = await brain.read(lambda work: work.values("SELECT doc FROM memory_timed WHERE namespace = %(namespace)s", {}))
+    closed = await brain.read(lambda work: work.values("SELECT doc FROM memory_closed WHERE namespace = %(namespace)s", {}))
+    assert timed == [ending.doc]
+    assert closed == [past.doc]
