@@ -98,9 +98,7 @@ async def fusable(work: Work, query: str, vector: Vector | None, embedder: Embed
     lexical |= {row.doc: row.score for row in rows.values() if row.score is not None}
     cosine |= {row.doc: row.cosine for row in rows.values() if row.cosine is not None}
     by_words, by_meaning = ranking.legs(lexical), ranking.legs(cosine)
-    candidates = [
-        Candidate(doc, by_words.get(doc), by_meaning.get(doc), 0.0, row.length) for doc, row in rows.items()
-    ]
+    candidates = [Candidate(doc, by_words.get(doc), by_meaning.get(doc), 0.0, row.length) for doc, row in rows.items()]
     return Fusable(candidates, profile_of(embedder.model), words.weights.ideal)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +16,6 @@ from zoneinfo import ZoneInfo
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, sql
 from psycopg.rows import class_row, dict_row, scalar_row
-from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from brain import embedded, migrate, times
@@ -46,11 +45,6 @@ def named_queries(file: str) -> Mapping[str, str]:
     text = files("brain.sql").joinpath(f"{file}.sql").read_text(encoding="utf-8")
     blocks = (block.partition("\n") for block in text.split("-- name:")[1:])
     return {name.strip(): body.strip() for name, _, body in blocks}
-
-
-def json_value(value: Any) -> Jsonb:
-    """Wrap a value for a jsonb column."""
-    return Jsonb(value)
 
 
 def literal(text: str) -> str:
@@ -104,11 +98,6 @@ class Work:
         if params is None:
             return (await self.connection.execute(query.encode())).rowcount
         return (await self._run(self.connection.cursor(), query, params)).rowcount
-
-    async def run_many(self, query: str, params: Iterable[Params]) -> None:
-        """Run a statement once for each set of parameters, in one round trip."""
-        async with self.connection.cursor() as cursor:
-            await cursor.executemany(query.encode(), [{"namespace": self.namespace, **each} for each in params])
 
     async def _run(self, cursor: AsyncCursor[Any], query: str, params: Params) -> AsyncCursor[Any]:
         return await cursor.execute(query.encode(), {"namespace": self.namespace, "as_of": self.as_of, **params})

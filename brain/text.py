@@ -79,16 +79,13 @@ class Query:
 def terms(text: str, language: str = "english") -> list[str]:
     """The index terms of a text in its order, with repeats. Raises InvalidInput for an unknown language."""
     _check(language)
-    found: list[str] = []
-    for chunk in _chunks(text):
-        found += _cached_terms(chunk, language) if len(chunk) <= TERM_MAXIMUM else _plain(_analyse(chunk, language))
-    return found or _punctuation(text)
+    return [term for chunk in _chunks(text) for term, _ in _pairs(chunk, language)] or _punctuation(text)
 
 
 def query_terms(text: str, language: str = "english") -> Query:
     """The terms to search for; stop words are among them only when the text has nothing else."""
     _check(language)
-    pairs = [pair for chunk in _chunks(text) for pair in _analyse(chunk, language)]
+    pairs = [pair for chunk in _chunks(text) for pair in _pairs(chunk, language)]
     kept = dict.fromkeys(term for term, stop in pairs if not stop)
     if kept:
         ignored = tuple(dict.fromkeys(stop for _, stop in pairs if stop))
@@ -97,10 +94,17 @@ def query_terms(text: str, language: str = "english") -> Query:
     return Query(tuple(stopped or dict.fromkeys(_punctuation(text))), bool(stopped), ())
 
 
+def distinct_terms(text: str, language: str = "english") -> frozenset[str]:
+    """What a query of this text would look for, in no order."""
+    pairs = {pair for chunk in _chunks(text) for pair in _pairs(chunk, language)}
+    found = frozenset(term for term, stop in pairs if not stop) or frozenset(term for term, _ in pairs)
+    return found or frozenset(_punctuation(text))
+
+
 def _names(text: str, language: str) -> frozenset[str]:
     """The terms of capitalised words that do not begin a sentence or a quotation."""
     words = " ".join(match[0] for match in _INSIDE.finditer(text) if match[0][0].isupper())
-    return frozenset(term for chunk in _chunks(words) for term, stop in _analyse(chunk, language) if not stop)
+    return frozenset(term for chunk in _chunks(words) for term, stop in _pairs(chunk, language) if not stop)
 
 
 def normal_form(text: str) -> str:
@@ -202,13 +206,13 @@ _PLAIN: Final = re.compile(r"u?[lm]+|C?[cm]+|E?[em]+|[om]+")
 _OPERATOR: Final = re.compile(r"[$%]|(?=.*[=<>&|])[-!=<>&|+*/:?^~%]{2,3}")
 
 
+def _pairs(chunk: str, language: str) -> tuple[Pair, ...]:
+    return _cached(chunk, language) if len(chunk) <= TERM_MAXIMUM else _analyse(chunk, language)
+
+
 @lru_cache(maxsize=1 << 16)
-def _cached_terms(chunk: str, language: str) -> tuple[str, ...]:
-    return _plain(_analyse(chunk, language))
-
-
-def _plain(pairs: tuple[Pair, ...]) -> tuple[str, ...]:
-    return tuple(term for term, _ in pairs)
+def _cached(chunk: str, language: str) -> tuple[Pair, ...]:
+    return _analyse(chunk, language)
 
 
 def _analyse(chunk: str, language: str) -> tuple[Pair, ...]:

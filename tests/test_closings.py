@@ -114,21 +114,28 @@ async def test_running_counts_give_what_a_scan_of_the_visible_rows_gives(
         await brain.read(compare)
 
 
+async def stored(brain: Brain, columns: str, table: str) -> list[tuple[Any, ...]]:
+    query = f"SELECT {columns} FROM {table} WHERE namespace = %(namespace)s ORDER BY doc"
+    return [tuple(row.values()) for row in await brain.read(lambda work: work.dicts(query, {}))]
+
+
 async def test_a_rewritten_and_a_forgotten_fact_are_closed_once_and_by_the_row_that_hid_them(brain: Brain) -> None:
     first = await factories.fact(brain, "Kestrel exports by hand.", key="export")
     second = await factories.fact(brain, "Kestrel exports to a lake.", key="export")
     other = await factories.fact(brain, "Heron has no export.", key="heron")
     await brain.write(lambda work: amendments.forget(work, name="heron", reason="Wrong."))
-    query = "SELECT doc, closer, docs_before, terms_before FROM memory_closed WHERE namespace = %(namespace)s ORDER BY doc"
+    query = (
+        "SELECT doc, closer, docs_before, terms_before FROM memory_closed WHERE namespace = %(namespace)s ORDER BY doc"
+    )
     rows = [tuple(row.values()) for row in await brain.read(lambda work: work.dicts(query, {}))]
     assert rows == [(first.doc, second.doc, 0, 0), (other.doc, other.doc + 1, 1, first.length)]
 
 
 async def test_a_fact_that_ends_with_time_is_looked_at_and_never_counted_as_closed(brain: Brain) -> None:
     ending = await factories.fact(brain, "Kestrel rents a room.", key="room", valid_to="2199-01-01")
-    past = await factories.fact(brain, "Kestrel rented a boat.", key="boat", valid_from="2020-01-01", valid_to="2021-01-01")
+    past = await factories.fact(
+        brain, "Kestrel rented a boat.", key="boat", valid_from="2020-01-01", valid_to="2021-01-01"
+    )
     await factories.fact(brain, "Kestrel rents a hall.", key="room")
-    timed = await brain.read(lambda work: work.values("SELECT doc FROM memory_timed WHERE namespace = %(namespace)s", {}))
-    closed = await brain.read(lambda work: work.values("SELECT doc FROM memory_closed WHERE namespace = %(namespace)s", {}))
-    assert timed == [ending.doc]
-    assert closed == [past.doc]
+    assert await stored(brain, "doc", "memory_timed") == [(ending.doc,)]
+    assert await stored(brain, "doc", "memory_closed") == [(past.doc,)]

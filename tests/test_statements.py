@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -24,7 +24,15 @@ from brain.services import status as services
 from tests import factories
 
 FILES = sorted(entry.name.removesuffix(".sql") for entry in files("brain.sql").iterdir() if entry.name.endswith(".sql"))
-DERIVED = ["namespaces", "scopes", "postings", r"memory_(closed|timed)", r"\w+_visible", r"embedding\w+", "calibrations"]
+DERIVED = [
+    "namespaces",
+    "scopes",
+    "postings",
+    r"memory_(closed|timed)",
+    r"\w+_visible",
+    r"embedding\w+",
+    "calibrations",
+]
 TABLES = [*(layer.table for layer in LAYERS.values()), *DERIVED]
 NAMED = [(file, name) for file in FILES for name in named_queries(file)]
 
@@ -99,7 +107,9 @@ async def legs(work: Work) -> None:
     assert docs
     rest = {"weights": found.weights, "asked": asked, "model": model, "unread": docs, "unseen": docs}
     looked_up = await queries.details(work, visible, docs, **rest)
-    assert [row.score for row in looked_up.values()] == [hit.score for hit in sorted(found.hits, key=lambda hit: hit.doc)]
+    assert [row.score for row in looked_up.values()] == [
+        hit.score for hit in sorted(found.hits, key=lambda hit: hit.doc)
+    ]
     assert all(row.cosine for row in looked_up.values())
     rows = await queries.searched(work, visible)
     assert rows > len(docs)
@@ -139,7 +149,7 @@ async def switch_models(work: Work) -> None:
 def planned(module_dsn: str) -> dict[str, list[str]]:
     """Every statement that ran, with its plan."""
     plans: dict[str, list[str]] = {}
-    run, run_many = Work._run, Work.run_many
+    run = Work._run
 
     async def explain(work: Work, query: str, params: Mapping[str, Any] | None) -> None:
         if query not in plans and not query.startswith("SET "):
@@ -153,12 +163,6 @@ def planned(module_dsn: str) -> dict[str, list[str]]:
         await explain(work, query, params)
         return await run(work, cursor, query, params)
 
-    async def explained_many(work: Work, query: str, params: Iterable[Mapping[str, Any]]) -> None:
-        rows = list(params)
-        for each in rows[:1]:
-            await explain(work, query, each)
-        await run_many(work, query, rows)
-
     async def main() -> None:
         brain = factories.brain_on(module_dsn)
         await drive(brain)
@@ -166,7 +170,6 @@ def planned(module_dsn: str) -> dict[str, list[str]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Work, "_run", explained_run)
-        patch.setattr(Work, "run_many", explained_many)
         runtime.run(main)
     return plans
 

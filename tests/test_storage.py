@@ -16,8 +16,8 @@ from tests import factories
 
 TABLES = [
     "namespaces", "scopes", "constraints", "records", "pins", "wiki", "threads", "memory", "friction",
-    "memory_closed", "memory_timed", "memory_visible", "records_visible", "postings", "embeddings", "embeddings_pending", "embedding_models",
-    "calibrations",
+    "memory_closed", "memory_timed", "memory_visible", "records_visible", "postings", "embeddings",
+    "embeddings_pending", "embedding_models", "calibrations",
 ]  # fmt: skip
 MEASURED = models.Calibration(floor=0.5, hits=9, kept=9, foreigners=9, answered=0)
 VERSIONED = [layer.table for layer in LAYERS.values()]

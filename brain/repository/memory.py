@@ -62,7 +62,7 @@ async def add(
         places = [place for place, fact in enumerate(facts) if fact.scope == scope]
         await _number(work, stored, places)
         await _add_postings(work, scope, [(stored[place], terms[place]) for place in places])
-    await work.run_many(versions.insert_query(LAYER), [versions.parameters(LAYER, fact) for fact in stored])
+    await versions.insert(work, LAYER, stored)
     effects = (
         await visibility.place_new(work, LAYER, stored)
         if new_keys
@@ -102,10 +102,11 @@ async def _add_postings(work: Work, scope: str, rows: Sequence[tuple[Fact, Count
             postings.append((term, fact.doc, min(tf, _MOST_TF), fact.length, before[term]))
             before[term] += 1
     postings.sort()
-    columns = zip(*postings, strict=True) if postings else iter([()] * 5)
-    names = ("terms", "docs", "tfs", "lengths", "befores")
+    terms, *columns = zip(*postings, strict=True) if postings else [()] * 5
+    names = ("docs", "tfs", "lengths", "befores")
     await work.run(
-        _SQL["add_postings"], {"number": number, **{n: list(c) for n, c in zip(names, columns, strict=True)}}
+        _SQL["add_postings"],
+        {"number": number, "terms": list(terms), **{n: numbers(c) for n, c in zip(names, columns, strict=True)}},
     )
 
 
@@ -135,7 +136,12 @@ def vector_text(vector: Vector) -> str:
     """
     norm = math.sqrt(math.fsum(each * each for each in vector))
     scale = _VECTOR_LENGTH / norm if norm else 1.0
-    return f"[{','.join(str(round(each * scale)) for each in vector)}]"
+    return f"[{','.join([str(round(each * scale)) for each in vector])}]"
+
+
+def numbers(values: Iterable[int]) -> str:
+    """Return whole numbers in the database's input form of an array, which is quicker to write than the driver's."""
+    return f"{{{','.join(map(str, values))}}}"
 
 
 async def by_doc(work: Work, docs: Sequence[int]) -> dict[int, Fact]:

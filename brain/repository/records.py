@@ -38,7 +38,7 @@ async def add(work: Work, record: Record) -> Record:
     """Store one assertion and let it take effect."""
     [doc] = await versions.next_docs(work, LAYER, 1)
     stored = replace(record, doc=doc)
-    await work.run(versions.insert_query(LAYER), versions.parameters(LAYER, stored))
+    await versions.insert(work, LAYER, [stored])
     await visibility.place(work, LAYER, stored)
     return stored
 

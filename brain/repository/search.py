@@ -320,7 +320,7 @@ async def _over_visible(work: Work, visible: Visible, asked: dict[str, Any]) -> 
 
 
 def _all_common(weights: Weights, asked: dict[str, Any]) -> Lexical | None:
-    """Return that nothing stands, where every matching term is too common for the rows that hold all to be looked for."""
+    """Return that nothing stands, where the matching terms are too common to look for the rows that hold them all."""
     fewest = min((df for df in weights.frequencies if df), default=0)
     rare = any(rare and df for rare, df in zip(weights.rare, weights.frequencies, strict=True))
     if not asked["guarded"] or rare or fewest <= ranking.MOST_COMMON:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
-from brain.database import Work, json_value
+from brain.database import Work
 from brain.layers import Layer, Version
 
 R = TypeVar("R", bound=Version)
-
-_JSON_COLUMNS = frozenset({"fields", "evidence"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +125,18 @@ async def newest(work: Work, layer: Layer, id: str) -> Any | None:  # noqa: A002
 
 @cache
 def insert_query(layer: Layer) -> str:
-    """The statement that adds one version."""
-    names = columns(layer)
+    """The statement that adds versions, given as JSON: one however many they are."""
+    names = ", ".join(columns(layer))
     return (
-        f"INSERT INTO {layer.table} (namespace, {', '.join(names)})"
-        f" VALUES (%(namespace)s, {', '.join(f'%({name})s' for name in names)})"
+        f"INSERT INTO {layer.table} (namespace, {names})"
+        f" SELECT %(namespace)s, {names} FROM json_populate_recordset(NULL::{layer.table}, %(rows)s)"
     )
+
+
+async def insert(work: Work, layer: Layer, rows: Sequence[Version]) -> None:
+    """Add versions."""
+    values = [{name: getattr(row, name) for name in columns(layer)} for row in rows]
+    await work.run(insert_query(layer), {"rows": json.dumps(values, default=str, ensure_ascii=False)})
 
 
 @cache
@@ -147,14 +152,8 @@ async def rewrite(work: Work, layer: Layer, row: R) -> R:
     """Close the open version of a row, if there is one, and add this one."""
     if row.version > 1:
         await work.run(close_query(layer), {"id": row.id, "known_to": row.known_from})
-    await work.run(insert_query(layer), parameters(layer, row))
+    await insert(work, layer, [row])
     return row
-
-
-def parameters(layer: Layer, row: Version) -> dict[str, Any]:
-    """Return a row as statement parameters."""
-    values = {name: getattr(row, name) for name in columns(layer)}
-    return {name: json_value(value) if name in _JSON_COLUMNS else value for name, value in values.items()}
 
 
 async def next_docs(work: Work, layer: Layer, count: int) -> list[int]:

@@ -34,7 +34,7 @@ def content_of(title: str, text: str) -> UUID:
 
 def words_of(title: str, text: str, language: str) -> UUID:
     """Return the identity of a fact's words and numbers, whatever their order and repeats."""
-    return _digest("\n".join(sorted(analysis.query_terms(searchable(title, text), language).terms)))
+    return _digest("\n".join(sorted(analysis.distinct_terms(searchable(title, text), language))))
 
 
 def _digest(text: str) -> UUID:
