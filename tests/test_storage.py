@@ -33,6 +33,8 @@ def filled(module_dsn: str) -> str:
         for name in ("ours", "theirs"):
             brain = factories.brain_on(module_dsn, namespace=name)
             await factories.one_of_each(brain)
+            await factories.fact(brain, "Kestrel rented a boat.", valid_to="2021-01-01", occurred="2020-01-01")
+            await factories.fact(brain, "Kestrel rents a room.", valid_to="2199-01-01")
             await factories.fact(replace(brain, embedder=factories.Unreachable()), "A fact without a vector.")
             await brain.write(lambda work: models.add_calibration(work, "local-hash", 1, MEASURED))
             await brain.close()
