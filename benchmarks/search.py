@@ -33,11 +33,14 @@ from benchmarks.vocabulary import KINDS, Vocabulary, WordVectors
 from brain import runtime
 from brain.config import Settings
 from brain.database import Work
+from brain.embedders import Vector
+from brain.repository import search as legs
 from brain.repository import vector_index
-from brain.repository.search import EXACT_ROWS
+from brain.repository.search import EXACT_ROWS, Visible
 from brain.runtime import Brain
 from brain.services import memory, scopes, search
 from brain.services.memory import Draft
+from brain.services.retrieval import DEPTH
 
 ROWS: Final = "10000,100000"
 QUERIES: Final = 200
@@ -51,6 +54,8 @@ SEED: Final = 3
 SCOPES: Final = ("global", "lane:work", "project:kestrel", "project:heron")
 MODES: Final = {"hybrid": "hybrid", "strict": "strict", "words only": "hybrid"}
 NOW, PAST = "now", "past"
+_MANY: Final = 10**9
+"""So many visible rows that the index is walked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +240,31 @@ def _mean_ms(seconds: Sequence[float], searches: int) -> float:
     return round(1000 * sum(seconds) / searches, 3)
 
 
+async def recall(brain: Brain, asked: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the share of the ten nearest rows that the index finds of those that comparing every vector finds."""
+    found, seconds = 0, []
+    for _, query in asked[:RECORDED]:
+        [vector] = await brain.embedder.embed([query], query=True)
+        assert vector is not None
+        nearest = [await brain.read(partial(_nearest, brain=brain, vector=vector, rows=rows)) for rows in (0, _MANY)]
+        (exact, spent), (walked, _) = nearest
+        found += len(set(exact[:LIMIT]) & set(walked[:LIMIT]))
+        seconds.append(spent)
+    return {
+        "recall_at_10": round(found / (LIMIT * len(asked[:RECORDED])), 4),
+        "exact_scan_ms_median": round(1000 * statistics.median(seconds), 2),
+    }
+
+
+async def _nearest(work: Work, brain: Brain, vector: Vector, rows: int) -> tuple[list[int], float]:
+    covered = await scopes.for_reading(work, "all")
+    numbers = covered.numbers
+    visible = Visible(scopes=list(numbers), numbers=list(numbers.values()), valid_at=work.as_of, whole=True)
+    began = time.perf_counter()
+    hits, _ = await legs.vector(work, visible, vector, model=brain.embedder.model, depth=DEPTH, rows=rows)
+    return [hit.doc for hit in hits], time.perf_counter() - began
+
+
 def reference(filled: Filled, vectors: WordVectors, asked: Sequence[tuple[str, str]], rows: int) -> dict[str, Any]:
     """Load the facts that are visible now into the reference system and ask it the same queries."""
     with tempfile.TemporaryDirectory() as folder, SqliteSearch(Path(folder) / "facts.sqlite") as system:
@@ -278,6 +308,7 @@ async def measure(settings: Settings, rows: int, options: argparse.Namespace, vo
             },
             "searches": await grid(brain, filled, asked, CLIENTS),
             "recorded": await record(brain, filled, asked),
+            "vector_index": await recall(brain, asked) if rows > EXACT_ROWS else None,
             "reference": reference(filled, vectors, asked, rows),
             "machine": common.machine(server, brain.embedder),
         }
@@ -296,6 +327,7 @@ def bars(sizes: dict[int, dict[str, Any]]) -> dict[str, Any]:
         found[f"sqlite_ratio_{rows}"] = round(cell["p95"] / each["reference"]["p95"], 3)
         found[f"around_statements_ms_{rows}"] = each["recorded"][f"hybrid, {NOW}"]["ms_around_statements"]
         found[f"rows_per_second_{rows}"] = each["load"]["rows_per_second"]
+        found[f"vector_recall_at_10_{rows}"] = each["vector_index"]["recall_at_10"] if each["vector_index"] else 1.0
         scanned |= {table for recorded in each["recorded"].values() for table in recorded["scanned_whole"]}
     return found | {"scanned_whole": sorted(scanned)}
 
@@ -317,6 +349,10 @@ def show(rows: int, found: dict[str, Any]) -> None:
         common.table(title, columns, [[key, *each.values()] for key, each in statements])
     load, other = found["load"], found["reference"]
     print(f"Loaded {load['rows_per_second']} versions a second (SQLite {other['rows_per_second']}),")
+    if found["vector_index"]:
+        walked = found["vector_index"]
+        print(f"The vector index finds {common.percent(walked['recall_at_10'])} % of the ten nearest rows;")
+        print(f"comparing every vector takes {walked['exact_scan_ms_median']} ms.")
     print(f"{load['bytes_per_fact']} bytes a fact (SQLite {other['bytes_per_fact']}).")
     scanned = sorted({table for recorded in found["recorded"].values() for table in recorded["scanned_whole"]})
     print(f"Tables of versions scanned whole: {', '.join(scanned) or 'none'}.")

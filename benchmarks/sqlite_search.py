@@ -14,7 +14,7 @@ from benchmarks.references import question_words
 from benchmarks.vocabulary import Matrix
 from brain.ranking import reciprocal_ranks
 
-DEPTH = 200
+DEPTH = 100
 BATCH = 10_000
 _INSERT = "INSERT INTO facts (rowid, text) VALUES (?, ?)"
 _WORDS = "SELECT rowid FROM facts WHERE facts MATCH ? ORDER BY rank, rowid LIMIT ?"

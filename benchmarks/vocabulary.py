@@ -20,8 +20,13 @@ LENGTH: Final = 34
 """Words in a text."""
 ASKED: Final = 5
 """Words in a query."""
+FUNCTION_WORDS: Final = 50
+"""The most common words, each in more than one text of twenty: they stand for those that a question leaves out."""
 KINDS: Final = ("rare", "middling", "common")
 _SLOPE: Final = 0.9
+_LATENT: Final = 24
+"""The words' directions lie near a space of so many dimensions, as those of sentence models do."""
+_NOISE: Final = 0.3
 _SEED: Final = 7
 
 
@@ -43,16 +48,17 @@ class Vocabulary:
         return " ".join(chance.choices(self.words, cum_weights=self._weights, k=LENGTH))
 
     def query(self, text: str, kind: str) -> str:
-        """Return a query that a text answers: its rarest words, its most common ones, or those between."""
-        words = sorted(set(text.split()), key=self.place.__getitem__)
+        """Return a query that a text answers: its rarest words, its most common content words, or those between."""
+        content = {word for word in text.split() if self.place[word] >= FUNCTION_WORDS}
+        words = sorted(content, key=self.place.__getitem__)
         start = {"common": 0, "middling": (len(words) - ASKED) // 2, "rare": len(words) - ASKED}[kind]
         return " ".join(words[start : start + ASKED])
 
 
 class WordVectors:
-    """A stand-in for a sentence model: the sum of a text's words, each a fixed random direction; costs next to nothing.
+    """A stand-in for a sentence model: the sum of a text's words, each a fixed direction; costs next to nothing.
 
-    Texts are near one another as far as they share words, and neighbours are no easier to find than a model's.
+    Texts are near one another as far as they share words or words of near meaning.
     """
 
     dimensions = 384
@@ -61,7 +67,10 @@ class WordVectors:
         self.model = f"{name}-{self.dimensions}"
         self.floor = floor_of(self.model)
         self._place = vocabulary.place
-        self._directions = np.random.default_rng(_SEED).standard_normal((WORDS, self.dimensions)).astype(np.float32)
+        random = np.random.default_rng(_SEED)
+        meanings = random.standard_normal((WORDS, _LATENT)) @ random.standard_normal((_LATENT, self.dimensions))
+        noise = random.standard_normal((WORDS, self.dimensions))
+        self._directions = (meanings / _LATENT**0.5 + _NOISE * noise).astype(np.float32)
 
     def matrix(self, texts: Sequence[str]) -> Matrix:
         """Return one vector of length one a text, of zeros where no word is known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, sql
-from psycopg.rows import class_row, dict_row, scalar_row
+from psycopg.rows import AsyncRowFactory, RowMaker, class_row, dict_row, scalar_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from brain import embedded, migrate, times
@@ -52,6 +53,23 @@ def literal(text: str) -> str:
     return sql.Literal(text).as_string()
 
 
+@cache
+def _fields(row: type[Any]) -> list[str]:
+    parameters = inspect.signature(row).parameters.values()
+    return [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+
+
+def _row_of(row: type[T]) -> AsyncRowFactory[T]:
+    """Make rows by position where the columns come in the order of the fields, which is quicker than by name."""
+
+    def factory(cursor: AsyncCursor[Any]) -> RowMaker[T]:
+        columns = [column.name for column in cursor.description or ()]
+        in_order = _fields(row) == columns
+        return (lambda values: row(*values)) if in_order else class_row(row)(cursor)
+
+    return factory
+
+
 @dataclass(slots=True)
 class Work:
     """One transaction in one namespace: everything it reads is as of one instant."""
@@ -78,12 +96,12 @@ class Work:
         return self.stamped
 
     async def all(self, row: type[T], query: str, params: Params) -> list[T]:
-        """Run a query and return every row as a dataclass."""
-        return await (await self._run(self.connection.cursor(row_factory=class_row(row)), query, params)).fetchall()
+        """Run a query and return every row as a dataclass or named tuple."""
+        return await (await self._run(self.connection.cursor(row_factory=_row_of(row)), query, params)).fetchall()
 
     async def one(self, row: type[T], query: str, params: Params) -> T | None:
-        """Run a query and return the first row as a dataclass, or None."""
-        return await (await self._run(self.connection.cursor(row_factory=class_row(row)), query, params)).fetchone()
+        """Run a query and return the first row as a dataclass or named tuple, or None."""
+        return await (await self._run(self.connection.cursor(row_factory=_row_of(row)), query, params)).fetchone()
 
     async def dicts(self, query: str, params: Params) -> list[dict[str, Any]]:
         """Run a query and return every row as a dictionary."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 K1 = 1.2
 B = 0.75
@@ -88,16 +88,14 @@ class Profile:
         return replace(self, floor=floor, words=floor if self.words_only else self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class LegScore:
+class LegScore(NamedTuple):
     """What one leg says of a document: its rank (tied scores share one) and its score."""
 
     rank: int
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A document with everything that ranking knows of it."""
 
     doc: int

@@ -189,7 +189,7 @@ def test_a_row_that_is_at_least_as_good_in_both_legs_is_never_behind(
 ) -> None:
     before = (worse.lexical.score if worse.lexical else 0.0, worse.vector.score if worse.vector else -1.0)
     better = row(101, words=before[0] + words, cosine=min(1.0, before[1] + cosine), length=worse.length)
-    scores = ranking.fuse([*found, replace(worse, doc=100), better], profile, ideal=3.0)
+    scores = ranking.fuse([*found, worse._replace(doc=100), better], profile, ideal=3.0)
     assert scores[101] >= scores[100]
 
 

@@ -160,8 +160,9 @@ async def test_an_answer_says_whether_every_row_was_compared(crowded: Brain, mon
     "names", [{}, {"scope": "lane:work"}, {"tags": ["rare"]}, {"tags": ["rare"], "mode": "strict"}]
 )
 async def test_comparing_every_row_takes_its_time_once_a_row_also_without_statistics(
-    crowded: Brain, module_dsn: str, names: dict[str, Any]
+    crowded: Brain, module_dsn: str, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(legs, "EXACT_ROWS", 1_000_000)
     settings = Settings(database_url=SecretStr(module_dsn), statement_timeout_ms=3_000)
     hurried = replace(crowded, database=Database(settings))
     try:

@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from brain import ranking
 from brain.database import Work, literal, named_queries
 from brain.embedders.base import Vector
 from brain.repository import vector_index
-from brain.repository.memory import vector_text
+from brain.repository.memory import numbers, vector_text
 
 _QUERIES = named_queries("search")
 
@@ -32,10 +32,10 @@ _SQL = {name: _composed(query) for name, query in _QUERIES.items()}
 MOST_TIMED = 4_000
 """Up to so many rows that come or go with time, the words leg reads running counts, not all that is visible."""
 
-EXACT_ROWS = 20_000
+EXACT_ROWS = 5_000
 """Up to so many visible rows, every vector is compared; above, a model's index is used where there is one."""
 
-EF_SEARCH = 400
+EF_SEARCH = 128
 """How many candidates one step of the index walk holds."""
 
 MOST_WALKED = 100_000
@@ -88,8 +88,7 @@ class Visible:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class LexicalHit:
+class LexicalHit(NamedTuple):
     """A row with its BM25 score and the idf-weighted share of the query's terms that it contains."""
 
     doc: int
@@ -97,16 +96,14 @@ class LexicalHit:
     coverage: float
 
 
-@dataclass(frozen=True, slots=True)
-class VectorHit:
+class VectorHit(NamedTuple):
     """A row with its cosine similarity."""
 
     doc: int
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(NamedTuple):
     """What ranking needs to know of a row, and what was looked up for the leg that had not found it."""
 
     doc: int
@@ -258,9 +255,9 @@ async def details(
     params = {
         **visible.params(),
         **_weighted(weights),
-        "docs": list(docs),
-        "unread": [doc in unread for doc in docs],
-        "unseen": [asked is not None and doc in unseen for doc in docs],
+        "docs": numbers(docs),
+        "unread": numbers(doc for doc in docs if doc in unread),
+        "unseen": numbers(doc for doc in docs if asked is not None and doc in unseen),
         "vector": None if asked is None else vector_text(asked),
         "model": model,
     }

@@ -14,7 +14,7 @@ from brain.repository import search as repository
 from brain.staleness import Dated, asks_for_the_present, newer_first
 from brain.text import Query, query_terms
 
-DEPTH = 200
+DEPTH = 100
 """How many candidates each leg hands to fusion."""
 
 RAREST = 3

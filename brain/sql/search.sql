@@ -370,7 +370,11 @@ WITH total AS MATERIALIZED (
     SELECT sum(round(x * 68719476736)) AS mass, %(slope)s::float8 AS slope FROM unnest(%(masses)s::float8[]) AS i (x)
 )
 SELECT d.doc, m.key, m.kind, m.importance, m.confidence, m.occurred, m.length, e.cosine, w.score, w.coverage
-FROM unnest(%(docs)s::bigint[], %(unseen)s::bool[], %(unread)s::bool[]) AS d (doc, unseen, unread)
+FROM (
+    SELECT doc, doc = ANY(%(unseen)s::bigint[]) AS unseen, doc = ANY(%(unread)s::bigint[]) AS unread
+    FROM unnest(%(docs)s::bigint[]) AS d (doc)
+    OFFSET 0
+) d
 CROSS JOIN total t
 CROSS JOIN LATERAL (
     SELECT * FROM memory m WHERE m.namespace = %(namespace)s AND m.doc = d.doc OFFSET 0
