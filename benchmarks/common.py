@@ -20,13 +20,18 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.table import Table
 
-from brain import config, embedded, runtime
+from brain import cluster, config, embedded, runtime
 from brain.config import Settings
 from brain.embedders import Embedder
 from brain.runtime import Brain
 from brain.text import ANALYSIS_VERSION
 
-SERVER: Final = {"shared_buffers": "128MB", "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+SERVER: Final = {
+    "shared_buffers": cluster.shared_buffers(),
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+}
 """Settings of the temporary server: as durable as a real one, so that loading is not flattered."""
 PATIENCE_MS: Final = 600_000
 _PLAIN_WIDTH: Final = 120

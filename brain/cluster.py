@@ -56,7 +56,6 @@ host   all  all  ::1/128       scram-sha-256
 # A message about a statement quotes values of rows, so the log leaves those to the client that sent the statement.
 _SETTINGS = {
     "max_connections": "100",
-    "shared_buffers": "128MB",
     "max_wal_size": "512MB",
     "fsync": "on",
     "synchronous_commit": "on",
@@ -77,6 +76,9 @@ _SETTINGS = {
     "log_autovacuum_min_duration": "-1",
 }
 
+_LEAST_BUFFERS, _MOST_BUFFERS = 128 * 2**20, 2 * 2**30
+_MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
 _CAUSES: tuple[tuple[str, type[BrainError], str], ...] = (
     ("No space left on device", Unavailable, "The disk that holds the embedded database is full."),
     ("Disk quota exceeded", Unavailable, "The disk quota of the embedded database is used up."),
@@ -90,6 +92,14 @@ _CAUSES: tuple[tuple[str, type[BrainError], str], ...] = (
         "This process runs under a user id without an account, and Postgres needs one to create a database.",
     ),
 )
+
+
+def shared_buffers() -> str:
+    """What a server may keep in memory: an eighth of what there is, from 128 MB to 2 GB; taken as it is used."""
+    memory = psutil.virtual_memory().total
+    with suppress(OSError, ValueError):  # unlimited is the word max
+        memory = min(memory, int(_MEMORY_LIMIT.read_text(encoding="ascii")))
+    return f"{min(max(memory // 8, _LEAST_BUFFERS), _MOST_BUFFERS) // 2**20}MB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ class Cluster:
         self.account = account
         self.programs = programs()
         self.log_path = directory / "postgres.log"
-        self._settings = {**_SETTINGS, **settings}
+        self._settings = {**_SETTINGS, "shared_buffers": shared_buffers(), **settings}
         self._fsync = self._settings["fsync"]
         self._title = "brain-" + hashlib.sha256(os.fsencode(directory)).hexdigest()[:12]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -53,18 +52,12 @@ def literal(text: str) -> str:
     return sql.Literal(text).as_string()
 
 
-@cache
-def _fields(row: type[Any]) -> list[str]:
-    parameters = inspect.signature(row).parameters.values()
-    return [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
-
-
 def _row_of(row: type[T]) -> AsyncRowFactory[T]:
-    """Make rows by position where the columns come in the order of the fields, which is quicker than by name."""
+    """Make named tuples by position where their columns come in order, which is quicker than by name."""
 
     def factory(cursor: AsyncCursor[Any]) -> RowMaker[T]:
-        columns = [column.name for column in cursor.description or ()]
-        in_order = _fields(row) == columns
+        columns = tuple(column.name for column in cursor.description or ())
+        in_order = getattr(row, "_fields", ()) == columns  # of a named tuple
         return (lambda values: row(*values)) if in_order else class_row(row)(cursor)
 
     return factory

@@ -32,7 +32,7 @@ _SQL = {name: _composed(query) for name, query in _QUERIES.items()}
 MOST_TIMED = 4_000
 """Up to so many rows that come or go with time, the words leg reads running counts, not all that is visible."""
 
-EXACT_ROWS = 5_000
+EXACT_ROWS = 2_000
 """Up to so many visible rows, every vector is compared; above, a model's index is used where there is one."""
 
 EF_SEARCH = 128

@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 WIDEST = 4_000
 """Widest vector that pgvector indexes in half precision; wider ones are always compared exactly."""
 
-_MOST_MEMORY, _ROW_BYTES = 2 * 2**30, 500
-"""A build is several times quicker while its graph fits into memory: a half-precision vector and its links a row."""
+_LEAST_MEMORY, _MOST_MEMORY = 64 * 2**20, 2 * 2**30
+"""A build is several times quicker while its graph fits into memory, which takes about as much as the vectors."""
 
 _CAUSES = {
     "53100": "The disk is full.",
@@ -26,6 +26,10 @@ _CAUSES = {
     "57014": "It was cancelled.",
     "42501": "The role that owns the schema may not make indexes; name one that may in MIGRATION_DATABASE_URL.",
 }
+_SCARCE = {_CAUSES["53100"], _CAUSES["53200"]}
+"""Shared memory that was too small for several workers looks like either; one worker needs none."""
+
+_WORKERS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +64,26 @@ async def build(database: Database, model: str, dimensions: int) -> Built:
     """
     if not 1 <= dimensions <= WIDEST:
         return Built("too_wide", f"Vectors wider than {WIDEST} numbers cannot be indexed.")
+    for workers in (_WORKERS, 0):
+        built = await _attempt(database, model, dimensions, workers)
+        if built.state == "ready" or built.reason not in _SCARCE:
+            break
+    return built
+
+
+async def _attempt(database: Database, model: str, dimensions: int, workers: int) -> Built:
     try:
         await _drop_unfinished(database, model)
         async with database.owner_connection() as connection:
             await connection.execute(
-                "SET statement_timeout = 0; SET lock_timeout = 0; SET max_parallel_maintenance_workers = 0"
+                "SET statement_timeout = 0; SET lock_timeout = 0;"
+                f" SET max_parallel_maintenance_workers = {workers}".encode()
             )
             await connection.execute(
-                "SELECT set_config('maintenance_work_mem', greatest(least(%(most)s, pg_size_bytes('64MB')"
-                " + %(row)s * count(*)) / 1024, s.setting::bigint)::text, false)"
-                " FROM embeddings e CROSS JOIN pg_settings s"
-                " WHERE e.model = %(model)s AND s.name = 'maintenance_work_mem' GROUP BY s.setting",
-                {"most": _MOST_MEMORY, "row": _ROW_BYTES + 2 * dimensions, "model": model},
+                "SELECT set_config('maintenance_work_mem', greatest(s.setting::bigint, least(%(most)s,"
+                " %(least)s + 2 * pg_table_size('embeddings')) / 1024)::text, false)"
+                " FROM pg_settings s WHERE s.name = 'maintenance_work_mem'",
+                {"least": _LEAST_MEMORY, "most": _MOST_MEMORY},
             )
             await connection.execute(
                 sql.SQL(
