@@ -20,14 +20,14 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.table import Table
 
-from brain import cluster, config, embedded, runtime
+from brain import config, embedded, runtime, server_memory
 from brain.config import Settings
 from brain.embedders import Embedder
 from brain.runtime import Brain
 from brain.text import ANALYSIS_VERSION
 
 SERVER: Final = {
-    "shared_buffers": cluster.shared_buffers(),
+    "shared_buffers": server_memory.shared_buffers(),
     "fsync": "on",
     "synchronous_commit": "on",
     "full_page_writes": "on",

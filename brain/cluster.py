@@ -26,7 +26,7 @@ from typing import Any
 
 import psutil
 
-from brain import accounts, private_files
+from brain import accounts, private_files, server_memory
 from brain.accounts import Account
 from brain.errors import BrainError, ConfigurationError, Unavailable
 
@@ -76,9 +76,6 @@ _SETTINGS = {
     "log_autovacuum_min_duration": "-1",
 }
 
-_LEAST_BUFFERS, _MOST_BUFFERS = 128 * 2**20, 2 * 2**30
-_MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
-
 _CAUSES: tuple[tuple[str, type[BrainError], str], ...] = (
     ("No space left on device", Unavailable, "The disk that holds the embedded database is full."),
     ("Disk quota exceeded", Unavailable, "The disk quota of the embedded database is used up."),
@@ -92,14 +89,6 @@ _CAUSES: tuple[tuple[str, type[BrainError], str], ...] = (
         "This process runs under a user id without an account, and Postgres needs one to create a database.",
     ),
 )
-
-
-def shared_buffers() -> str:
-    """What a server may keep in memory: an eighth of what there is, from 128 MB to 2 GB; taken as it is used."""
-    memory = psutil.virtual_memory().total
-    with suppress(OSError, ValueError):  # unlimited is the word max
-        memory = min(memory, int(_MEMORY_LIMIT.read_text(encoding="ascii")))
-    return f"{min(max(memory // 8, _LEAST_BUFFERS), _MOST_BUFFERS) // 2**20}MB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +110,7 @@ class Cluster:
         self.account = account
         self.programs = programs()
         self.log_path = directory / "postgres.log"
-        self._settings = {**_SETTINGS, "shared_buffers": shared_buffers(), **settings}
+        self._settings = {**_SETTINGS, "shared_buffers": server_memory.shared_buffers(), **settings}
         self._fsync = self._settings["fsync"]
         self._title = "brain-" + hashlib.sha256(os.fsencode(directory)).hexdigest()[:12]
 

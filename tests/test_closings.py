@@ -8,13 +8,14 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from brain.database import Work
 from brain.layers import Fact
-from brain.repository import scopes, search
+from brain.repository import closings, scopes, search
 from brain.repository.search import Visible
 from brain.runtime import Brain
 from brain.services import amendments, facts
@@ -107,6 +108,7 @@ async def test_running_counts_give_what_a_scan_of_the_visible_rows_gives(
             assert counted == scanned
 
     await brain.write(write)
+    assert await brain.read(closings.mismatched) == []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "_SAMPLED_FROM", random.choice([0, 2, search._SAMPLED_FROM]))
         patch.setattr(search, "_SAMPLE", random.choice([2, 3]))
@@ -139,3 +141,17 @@ async def test_a_fact_that_ends_with_time_is_looked_at_and_never_counted_as_clos
     await factories.fact(brain, "Kestrel rents a hall.", key="room")
     assert await stored(brain, "doc", "memory_timed") == [(ending.doc,)]
     assert await stored(brain, "doc", "memory_closed") == [(past.doc,)]
+
+
+async def test_a_closing_that_was_lost_or_invented_is_found(module_dsn: str, brain: Brain) -> None:
+    first = await factories.fact(brain, "Kestrel exports by hand.", key="export")
+    await factories.fact(brain, "Kestrel exports to a lake.", key="export")
+    standing = await factories.fact(brain, "Heron has no export.", key="heron")
+    assert await brain.read(closings.mismatched) == []
+    with psycopg.connect(module_dsn, autocommit=True) as owner:
+        owner.execute("DELETE FROM memory_closed WHERE namespace = %s", [brain.caller.namespace])
+        owner.execute(
+            "INSERT INTO memory_closed VALUES (%s, 'global', %s, %s, 4, 7, 0)",
+            [brain.caller.namespace, standing.doc, standing.doc],
+        )
+    assert await brain.read(closings.mismatched) == [first.doc, standing.doc]

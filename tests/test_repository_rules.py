@@ -21,7 +21,7 @@ BRAIN = ROOT / "brain"
 
 FOUNDATION = (
     {"accounts", "cluster", "config", "database", "driver_errors", "embedded", "embedders"} |
-    {"migrate", "private_files", "repository", "sql"}
+    {"migrate", "private_files", "repository", "server_memory", "sql"}
 )  # fmt: skip
 COMPOSITION = {"runtime"}
 PURE = {path.stem for path in BRAIN.glob("[!_]*.py")} - FOUNDATION - COMPOSITION
@@ -38,7 +38,7 @@ HOLDERS = {
     "starlette": ({"starlette", "uvicorn", "sse_starlette"}, {"web", "cli"}),
     "terminal": ({"typer", "click", "rich"}, {"cli"}),
     "HTTP client": ({"httpx2", "httpx", "requests", "urllib3"}, {"embedders", "cli"}),
-    "process": ({"psutil"}, {"cluster", "embedded"}),
+    "process": ({"psutil"}, {"cluster", "embedded", "server_memory"}),
 }
 FOREIGN_RUNTIMES = {"embedders"}
 """Call code that raises whatever it likes, so they may translate `Exception` as well."""

@@ -44,6 +44,11 @@ async def note(
         await _close(work, scope, [(closer, fact) for closer, fact in closed if fact.scope == scope], words)
 
 
+async def mismatched(work: Work) -> list[int]:
+    """Return the rows whose closing is not counted as the rectangles say."""
+    return await work.values(_SQL["mismatched"], {})
+
+
 async def _close(
     work: Work, scope: str, closed: Sequence[tuple[int, Fact]], words: Callable[[Fact], Counter[str]]
 ) -> None:

@@ -11,9 +11,9 @@ from brain.database import Work
 from brain.embedders import Embedder
 from brain.errors import BrainError
 from brain.layers import LAYERS
+from brain.repository import closings, visibility
 from brain.repository import models as model_repository
 from brain.repository import status as repository
-from brain.repository import visibility
 from brain.services import models
 from brain.times import format_instant
 
@@ -67,6 +67,8 @@ async def checks(work: Work, embedder: Embedder) -> list[Check]:
         if layer.valid_time:
             wrong = await visibility.mismatched_keys(work, layer)
             found.append(Check(f"{layer.name} visibility", not wrong, f"{len(wrong)} keys differ from their log"))
+    miscounted = await closings.mismatched(work)
+    found.append(Check("memory closings", not miscounted, f"{len(miscounted)} rows are not counted as their log says"))
     try:
         await models.matches(work, embedder)
         found.append(Check("embedding model", True, embedder.model))

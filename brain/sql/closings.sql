@@ -43,3 +43,23 @@ FROM unnest(%(closers)s::bigint[], %(docs)s::bigint[], %(lengths)s::int[], %(doc
 UPDATE postings p SET closer = c.closer, closed_before = c.before
 FROM unnest(%(terms)s::text[], %(docs)s::bigint[], %(closers)s::bigint[], %(befores)s::int[]) AS c (term, doc, closer, before)
 WHERE p.namespace = %(namespace)s AND p.term = c.term AND p.scope = %(number)s AND p.doc = c.doc
+
+-- name: mismatched
+-- Rows that are counted as closed although the present sees them, or not although it never will again, and closings
+-- that are counted out of order.
+SELECT m.doc
+FROM memory m LEFT JOIN memory_closed c ON c.namespace = m.namespace AND c.doc = m.doc
+WHERE m.namespace = %(namespace)s AND NOT m.tombstone
+  AND NOT EXISTS (SELECT FROM memory_timed t WHERE t.namespace = m.namespace AND t.scope = m.scope AND t.doc = m.doc)
+  AND (c.doc IS NOT NULL) = EXISTS (
+      SELECT FROM memory_visible v
+      WHERE v.namespace = m.namespace AND v.doc = m.doc AND v.known_to IS NULL
+        AND (v.valid_to IS NULL OR v.valid_to > greatest(v.known_from, v.valid_from))
+  )
+UNION
+SELECT c.doc FROM (
+    SELECT c.doc, c.docs_before, row_number() OVER (PARTITION BY c.scope ORDER BY c.closer, c.doc) - 1 AS docs
+    FROM memory_closed c WHERE c.namespace = %(namespace)s
+) c
+WHERE c.docs_before <> c.docs
+ORDER BY doc
