@@ -20,6 +20,7 @@ _QUERIES = named_queries("search")
 
 def _composed(query: str) -> str:
     """Return a statement with the parts that several share put in."""
+    query = query.replace("{returned}", _QUERIES["returned"])
     query = query.replace("{passing_and_rarest}", _QUERIES["passing"].replace("{more}", _QUERIES["rarest_said"]))
     query = query.replace("{passing}", _QUERIES["passing"].replace("{more}", ""))
     for part in ("given", "scanned", "kept", "weighed", "rare", "rarest", "gain"):

@@ -207,6 +207,13 @@ FROM total t CROSS JOIN weight w CROSS JOIN LATERAL (
 WHERE w.scanned AND p.doc NOT IN (SELECT unnest(%(hidden)s::bigint[]))
 GROUP BY p.doc
 
+-- name: returned
+-- The end of both statements: what was scored in one pass, and the rows that pass.
+{passing}
+SELECT d.candidates, d.below / t.mass AS best_below, s.doc, s.score, s.coverage
+FROM said d CROSS JOIN total t LEFT JOIN passing s ON true
+ORDER BY s.score DESC, s.doc
+
 -- name: prefix_lexical
 -- BM25 of the rows that contain an essential term and cover enough of the query, where every term is read whole.
 WITH {given},
@@ -219,10 +226,7 @@ scored AS (
         OFFSET 0
     ) s
 ),
-{passing}
-SELECT d.candidates, d.below / t.mass AS best_below, s.doc, s.score, s.coverage
-FROM said d CROSS JOIN total t LEFT JOIN passing s ON true
-ORDER BY s.score DESC, s.doc
+{returned}
 
 -- name: prefix_probing
 -- The same where some terms are looked up for the rows that can still pass with them.
@@ -245,10 +249,7 @@ scored AS (
         OFFSET 0
     ) b
 ),
-{passing}
-SELECT d.candidates, d.below / t.mass AS best_below, s.doc, s.score, s.coverage
-FROM said d CROSS JOIN total t LEFT JOIN passing s ON true
-ORDER BY s.score DESC, s.doc
+{returned}
 
 -- name: lexical
 -- The general plan: count, weigh and score over the visible rows.
