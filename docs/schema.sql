@@ -257,7 +257,8 @@ CREATE TABLE public.memory_closed (
     doc bigint NOT NULL,
     length integer NOT NULL,
     docs_before bigint NOT NULL,
-    terms_before bigint NOT NULL
+    terms_before bigint NOT NULL,
+    CONSTRAINT memory_closed_by_later CHECK ((closer >= doc))
 );
 
 ALTER TABLE ONLY public.memory_closed FORCE ROW LEVEL SECURITY;

@@ -97,8 +97,10 @@ async def test_running_counts_give_what_a_scan_of_the_visible_rows_gives(
     random = Random(seed)
 
     async def write(work: Work) -> None:
-        for number, claim in enumerate(drawn, 1):
-            await facts.append(work, [fact_of(number, claim)])
+        rows = [fact_of(number, claim) for number, claim in enumerate(drawn, 1)]
+        size = random.choice([1, 2, len(rows)])
+        for start in range(0, len(rows), size):
+            await facts.append(work, rows[start : start + size])
 
     async def compare(work: Work) -> None:
         for _ in range(INSTANTS):

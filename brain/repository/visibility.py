@@ -39,7 +39,7 @@ async def place(work: Work, layer: Layer, row: Assertion) -> Effect:
     derived again from the log.
     """
     if await _later_known(work, layer, row):
-        docs, derived = await rebuild(work, layer, row.id)
+        docs, derived = await rebuild(work, layer, row.id, upto=row.doc)
         return _effect(row, docs, derived)
     before = await open_rectangles(work, layer, row.id)
     change = overlay(before, _claim(row))
@@ -50,10 +50,19 @@ async def place(work: Work, layer: Layer, row: Assertion) -> Effect:
     return _effect(row, touched, [*still_open(before, change.closed), *change.opened])
 
 
-async def rebuild(work: Work, layer: Layer, id: str) -> tuple[set[int], list[Rectangle]]:  # noqa: A002
-    """Derive a key's rectangles again from its assertions; return the rows and their rectangles."""
+async def rebuild(
+    work: Work,
+    layer: Layer,
+    id: str,  # noqa: A002
+    *,
+    upto: int | None = None,
+) -> tuple[set[int], list[Rectangle]]:
+    """Derive a key's rectangles again from its assertions, or those up to a row; return the rows and their rectangles.
+
+    Rows of one batch are stored together and take effect one after the other.
+    """
     await work.run(f"DELETE FROM {layer.table}_visible WHERE namespace = %(namespace)s AND id = %(id)s", {"id": id})
-    owners = await _owners(work, layer, id, None)
+    owners = {doc: row for doc, row in (await _owners(work, layer, id, None)).items() if upto is None or doc <= upto}
     derived = rectangles([_claim(row) for row in owners.values()])
     placed = {each.doc for each in derived}
     never = [
@@ -124,7 +133,7 @@ def _rectangle(row: dict[str, Any]) -> Rectangle:
 async def _later_known(work: Work, layer: Layer, row: Assertion) -> bool:
     query = (
         f"SELECT 1 FROM {layer.table} WHERE namespace = %(namespace)s AND id = %(id)s"
-        " AND doc <> %(doc)s AND known_from > %(known_from)s LIMIT 1"
+        " AND doc < %(doc)s AND known_from > %(known_from)s LIMIT 1"
     )
     return bool(await work.values(query, {"id": row.id, "doc": row.doc, "known_from": row.known_from}))
 

@@ -12,6 +12,7 @@ CREATE TABLE memory_closed (
     docs_before  bigint  NOT NULL,
     terms_before bigint  NOT NULL,
     CONSTRAINT memory_closed_pkey PRIMARY KEY (namespace, scope, closer, doc) INCLUDE (length, docs_before, terms_before),
+    CONSTRAINT memory_closed_by_later CHECK (closer >= doc),
     CONSTRAINT memory_closed_doc_key UNIQUE (namespace, doc),
     CONSTRAINT memory_closed_doc_fkey FOREIGN KEY (namespace, doc) REFERENCES memory (namespace, doc)
 );
