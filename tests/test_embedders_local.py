@@ -203,3 +203,8 @@ def test_the_tokenizer_is_read_without_its_own_padding() -> None:
     assert published["padding"] is not None
     (alone,) = embed(embedders.from_settings(load(embedder="local")), ["tea"])
     assert alone != embed(embedders.from_settings(load(embedder="local")), ["tea" + " [PAD]" * 100])[0]
+
+
+def test_minilm_has_no_vector_for_a_text_that_is_mostly_in_another_script(minilm: embedders.Embedder) -> None:
+    found = embed(minilm, ["门禁卡在九月到期 (A1)", "Карта действует до сентября", "The card 门 expires", "42"])
+    assert [each is not None for each in found] == [False, False, True, True]

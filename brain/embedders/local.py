@@ -16,6 +16,7 @@ from brain.embedders.base import fingerprint
 from brain.embedders.floors import floor_of
 from brain.embedders.local_models import Pooling, SentenceModel, sha256_of
 from brain.embedders.threaded import LONGEST, Engine, ThreadedEmbedder, verify
+from brain.scripts import main_script
 
 _WINDOWS: Final = 8
 _UNKNOWN_TOKENS: Final = ("[UNK]", "<unk>", "<UNK>")
@@ -72,7 +73,12 @@ class _Runner:
         return mean
 
     def _reads(self, text: str) -> bool:
-        """Whether at most a fifth of the tokens are unknown: unknown ones all have the same vector, and say nothing."""
+        """Whether the script is one of the model's, and at most a fifth of the tokens are unknown.
+
+        Unknown tokens all have the same vector, and letters that a model has hardly seen say as little.
+        """
+        if self._files.scripts and main_script(text) not in self._files.scripts:
+            return False
         tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
         return sum(token in self._unknown for token in tokens) * 5 <= len(tokens) and bool(tokens)
 

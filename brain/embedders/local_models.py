@@ -34,6 +34,8 @@ class SentenceModel:
     passage_prefix: str = ""
     pinned: str = ""
     """The sha256 that the model file must have; empty for a file of the user's own."""
+    scripts: str = ""
+    """The scripts that the model knows, see `scripts.main_script`; empty for any."""
 
 
 def package_folder(package: str, extra: str) -> Path:
@@ -65,6 +67,7 @@ def minilm(query_prefix: str = "", passage_prefix: str = "") -> SentenceModel:
         query_prefix=query_prefix,
         passage_prefix=passage_prefix,
         pinned=MINILM_SHA256,
+        scripts="l",
     )
 
 
