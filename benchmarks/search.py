@@ -54,8 +54,6 @@ SEED: Final = 3
 SCOPES: Final = ("global", "lane:work", "project:kestrel", "project:heron")
 MODES: Final = {"hybrid": "hybrid", "strict": "strict", "words only": "hybrid"}
 NOW, PAST = "now", "past"
-_MANY: Final = 10**9
-"""So many visible rows that the index is walked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,13 +238,13 @@ def _mean_ms(seconds: Sequence[float], searches: int) -> float:
     return round(1000 * sum(seconds) / searches, 3)
 
 
-async def recall(brain: Brain, asked: Sequence[tuple[str, str]]) -> dict[str, Any]:
+async def recall(brain: Brain, asked: Sequence[tuple[str, str]], rows: int) -> dict[str, Any]:
     """Return the share of the ten nearest rows that the index finds of those that comparing every vector finds."""
     found, seconds = 0, []
     for _, query in asked[:RECORDED]:
         [vector] = await brain.embedder.embed([query], query=True)
         assert vector is not None
-        nearest = [await brain.read(partial(_nearest, brain=brain, vector=vector, rows=rows)) for rows in (0, _MANY)]
+        nearest = [await brain.read(partial(_nearest, brain=brain, vector=vector, rows=each)) for each in (0, rows)]
         (exact, spent), (walked, _) = nearest
         found += len(set(exact[:LIMIT]) & set(walked[:LIMIT]))
         seconds.append(spent)
@@ -308,7 +306,7 @@ async def measure(settings: Settings, rows: int, options: argparse.Namespace, vo
             },
             "searches": await grid(brain, filled, asked, CLIENTS),
             "recorded": await record(brain, filled, asked),
-            "vector_index": await recall(brain, asked) if rows > EXACT_ROWS else None,
+            "vector_index": await recall(brain, asked, rows) if rows > EXACT_ROWS else None,
             "reference": reference(filled, vectors, asked, rows),
             "machine": common.machine(server, brain.embedder),
         }

@@ -39,6 +39,9 @@ EXACT_ROWS = 2_000
 EF_SEARCH = 128
 """How many candidates one step of the index walk holds."""
 
+MANY_ROWS, EF_SEARCH_MANY = 250_000, 400
+"""From so many visible rows on it holds more, for the nearest are harder to find among more."""
+
 MOST_WALKED = 100_000
 """Where a walk of the index ends at the latest."""
 
@@ -205,7 +208,7 @@ async def vector(
     """
     params = {**visible.params(), "vector": vector_text(asked), "model": model, "depth": depth}
     if rows > EXACT_ROWS and await vector_index.usable(work, model):
-        found = await _nearest(work, params, model, len(asked))
+        found = await _nearest(work, params, model, len(asked), rows)
         if len(found) == min(depth, rows):
             return found, False
     return await _compared(work, visible, params), True
@@ -224,9 +227,10 @@ async def _compared(work: Work, visible: Visible, params: dict[str, Any]) -> lis
     return found
 
 
-async def _nearest(work: Work, params: dict[str, Any], model: str, width: int) -> list[VectorHit]:
+async def _nearest(work: Work, params: dict[str, Any], model: str, width: int, rows: int) -> list[VectorHit]:
+    ef_search = EF_SEARCH if rows < MANY_ROWS else EF_SEARCH_MANY
     await work.run(
-        f"SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = {EF_SEARCH};"
+        f"SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = {ef_search};"
         f" SET LOCAL hnsw.max_scan_tuples = {MOST_WALKED}; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off",
         None,
     )
