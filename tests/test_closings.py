@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from brain import migrate
 from brain.database import Work
 from brain.layers import Fact
 from brain.repository import closings, scopes, search
@@ -157,3 +158,35 @@ async def test_a_closing_that_was_lost_or_invented_is_found(module_dsn: str, bra
             [brain.caller.namespace, standing.doc, standing.doc],
         )
     assert await brain.read(closings.mismatched) == [first.doc, standing.doc]
+
+
+async def counted(brain: Brain) -> list[Any]:
+    """Everything that is kept of closings, in a form that does not depend on the order of storage."""
+    postings = (
+        "SELECT term, scope, doc, closer, closed_before FROM postings WHERE namespace = %(namespace)s"
+        " AND closer IS NOT NULL ORDER BY term, scope, doc"
+    )
+    return [
+        await stored(brain, "*", "memory_closed"),
+        await stored(brain, "*", "memory_timed"),
+        [tuple(row.values()) for row in await brain.read(lambda work: work.dicts(postings, {}))],
+    ]
+
+
+async def test_the_migration_counts_the_closings_of_a_brain_that_is_there_already(dsn: str) -> None:
+    brain = factories.brain_on(dsn)
+    for text in ("Kestrel exports by hand.", "Kestrel exports to a lake.", "Kestrel exports nothing."):
+        await factories.fact(brain, text, key="export")
+    await factories.fact(brain, "Heron has no export.", key="heron", scope="lane:work")
+    await brain.write(lambda work: amendments.forget(work, name="heron", reason="Wrong."))
+    await factories.fact(brain, "Kestrel rented a boat.", occurred="2020-01-01", valid_to="2021-01-01")
+    await factories.fact(brain, "Kestrel rents a room.", key="room", valid_to="2199-01-01")
+    before = await counted(brain)
+    assert [len(each) for each in before[:2]] == [4, 1]
+    await brain.close()
+    assert migrate.downgrade(dsn, "0001") == ["0002"]
+    assert migrate.upgrade(dsn) == ["0002"]
+    again = factories.brain_on(dsn, namespace=brain.caller.namespace)
+    assert await counted(again) == before
+    assert await again.read(closings.mismatched) == []
+    await again.close()
