@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from brain import migrate
 from brain.database import Work
+from brain.errors import ConfigurationError
 from brain.layers import Fact
 from brain.repository import closings, scopes, search
 from brain.repository.search import Visible
@@ -190,3 +191,17 @@ async def test_the_migration_counts_the_closings_of_a_brain_that_is_there_alread
     assert await counted(again) == before
     assert await again.read(closings.mismatched) == []
     await again.close()
+
+
+async def test_a_row_whose_words_are_analysed_otherwise_by_now_cannot_be_closed_unnoticed(
+    brain: Brain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await factories.fact(brain, "Kestrel exports by hand.", key="export")
+    analysed = facts.analysis.terms
+    for changed in (lambda text, language: [*analysed(text, language), "more"], lambda text, language: ["x"] * 4):
+        monkeypatch.setattr(facts.analysis, "terms", changed)
+        with pytest.raises(ConfigurationError, match="another text analysis"):
+            await brain.write(lambda work: amendments.forget(work, name="export", reason="Wrong."))
+    monkeypatch.setattr(facts.analysis, "terms", analysed)
+    await brain.write(lambda work: amendments.forget(work, name="export", reason="Wrong."))
+    assert len(await stored(brain, "doc", "memory_closed")) == 1

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from brain.database import Work, named_queries
+from brain.errors import ConfigurationError
 from brain.layers import Fact
 from brain.repository import scopes
 from brain.repository.visibility import Effect
@@ -55,7 +56,7 @@ async def _close(
     number = (await scopes.known(work))[scope]
     found = await work.dicts(_SQL["closed_totals"], {"scope": scope})
     docs, length = (found[0]["docs"], found[0]["terms"]) if found else (0, 0)
-    terms = {fact.doc: sorted(words(fact)) for _, fact in closed}
+    terms = {fact.doc: _indexed(fact, words) for _, fact in closed}
     distinct = sorted({term for each in terms.values() for term in each})
     totals = await work.dicts(_SQL["closed_term_totals"], {"terms": distinct, "number": number})
     before = Counter({row["term"]: row["docs"] for row in totals})
@@ -71,9 +72,26 @@ async def _close(
         _SQL["add_closed"],
         {"scope": scope, **_columns(rows, "closers", "docs", "lengths", "docs_before", "terms_before")},
     )
-    await work.run(
+    touched = await work.run(
         _SQL["close_postings"],
         {"number": number, **_columns(sorted(postings), "terms", "docs", "closers", "befores")},
+    )
+    if touched != len(postings):
+        raise _other_analysis()
+
+
+def _indexed(fact: Fact, words: Callable[[Fact], Counter[str]]) -> list[str]:
+    """Return the terms that a row stands under. Others would leave it findable after it was closed."""
+    found = words(fact)
+    if found.total() != fact.length:
+        raise _other_analysis()
+    return sorted(found)
+
+
+def _other_analysis() -> ConfigurationError:
+    return ConfigurationError(
+        "A fact of this brain was indexed by another text analysis than this program's.",
+        hint="Use the program that wrote this brain.",
     )
 
 
