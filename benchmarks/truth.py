@@ -134,10 +134,12 @@ def fused(corpus: Corpus, evidence: Evidence, asked: Asked, profile: Profile) ->
     strengths = {doc: _strength(evidence, doc, similar[doc], profile) for doc in candidates}
     if max(strengths.values(), default=0.0) < 1:
         return {}
-    words = {doc: _damped(evidence.words.get(doc, 0.0), corpus.by_doc[doc].length, profile) for doc in candidates}
+    judged = any(doc in evidence.meaning for doc in candidates)
+    damping = profile.damping if judged else 0.0
+    words = {doc: _damped(evidence.words.get(doc, 0.0), corpus.by_doc[doc].length, damping) for doc in candidates}
     best_words = max(*words.values(), ranking.IDEAL_SHARE * evidence.ideal)
     best_similar = max(*similar.values(), profile.cap)
-    weight = profile.weight if any(doc in evidence.meaning for doc in candidates) else 1.0
+    weight = profile.weight if judged else 1.0
     return {
         doc: (weight * _part(words[doc], best_words) + (1 - weight) * _part(similar[doc], best_similar))
         * adjusted(corpus.by_doc[doc].revision, asked.as_of)
@@ -158,9 +160,9 @@ def _strength(evidence: Evidence, doc: int, similar: float, profile: Profile) ->
     return (similar + ranking.COVERAGE_WEIGHT * covered) / profile.floor
 
 
-def _damped(score: float, length: int, profile: Profile) -> float:
-    damping: float = min(1.0, ranking.DAMPED_FROM / length) ** profile.damping
-    return score * damping
+def _damped(score: float, length: int, damping: float) -> float:
+    factor: float = min(1.0, ranking.DAMPED_FROM / length) ** damping
+    return score * factor
 
 
 def _part(value: float, whole: float) -> float:

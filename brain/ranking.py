@@ -147,22 +147,23 @@ def standing(candidates: Sequence[Candidate], profile: Profile) -> list[Candidat
 def fuse(candidates: Sequence[Candidate], profile: Profile, *, ideal: float) -> dict[int, float]:
     """Return a convex combination of both legs, each scaled to its best; ideal is the sum of the query's idf.
 
-    Where no candidate has a vector, the words leg orders alone.
+    Where no candidate has a vector, the words leg orders alone, and no long text is damped: nothing judges it better.
     """
-    words = {each.doc: _damped(each, profile) for each in candidates}
+    judged = any(each.vector is not None for each in candidates)
+    words = {each.doc: _damped(each, profile.damping if judged else 0.0) for each in candidates}
     meaning = {each.doc: similarity(each, profile) for each in candidates}
     best_word = max(max(words.values(), default=0.0), IDEAL_SHARE * ideal)
     best_meaning = max(max(meaning.values(), default=0.0), profile.cap)
-    weight = profile.weight if any(each.vector is not None for each in candidates) else 1.0
+    weight = profile.weight if judged else 1.0
     return {
         doc: weight * _share(words[doc], best_word) + (1 - weight) * _share(meaning[doc], best_meaning) for doc in words
     }
 
 
-def _damped(candidate: Candidate, profile: Profile) -> float:
+def _damped(candidate: Candidate, damping: float) -> float:
     if candidate.lexical is None:
         return 0.0
-    return candidate.lexical.score * math.pow(min(1.0, DAMPED_FROM / max(candidate.length, 1)), profile.damping)
+    return candidate.lexical.score * math.pow(min(1.0, DAMPED_FROM / max(candidate.length, 1)), damping)
 
 
 def _share(value: float, whole: float) -> float:

@@ -156,9 +156,9 @@ def test_without_any_vector_the_words_order_alone() -> None:
 
 
 def test_the_words_of_a_text_four_times_too_long_count_half() -> None:
-    found = [row(1, words=3.0, length=100), row(2, words=3.0, length=400)]
-    assert ranking.fuse(found, WIDE, ideal=0.0) == {1: 1.0, 2: 0.5}
-    assert ranking.fuse(found, WORDS, ideal=0.0) == {1: 1.0, 2: 1.0}
+    found = [row(1, words=3.0, cosine=0.2, length=100), row(2, words=3.0, cosine=0.2, length=400)]
+    assert ranking.fuse(found, replace(WIDE, weight=1.0), ideal=0.0) == {1: 1.0, 2: 0.5}
+    assert ranking.fuse(found, replace(WORDS, weight=1.0), ideal=0.0) == {1: 1.0, 2: 1.0}
 
 
 def test_nothing_to_fuse_gives_no_scores_and_no_evidence_gives_zero() -> None:
@@ -230,3 +230,8 @@ def test_an_event_of_the_future_is_as_recent_as_today(kind: str) -> None:
 
 def test_constants_are_those_of_the_contract() -> None:
     assert (ranking.K1, ranking.B, ranking.RRF_K) == (1.2, 0.75, 60)
+
+
+def test_without_any_vector_no_text_is_damped() -> None:
+    found = [row(1, words=3.0, length=100), row(2, words=3.0, length=400)]
+    assert ranking.fuse(found, WIDE, ideal=0.0) == {1: 1.0, 2: 1.0}
