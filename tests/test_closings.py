@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brain import migrate
+from brain import migrate, ranking
 from brain.database import Work
 from brain.errors import ConfigurationError
 from brain.layers import Fact
@@ -73,13 +73,13 @@ def fact_of(number: int, claim: Claim) -> Fact:
     return replace(made, recorded_at=recorded)
 
 
-async def both_plans(work: Work, terms: list[str], floor: float) -> tuple[Any, Any]:
+async def both_plans(work: Work, terms: list[str], floor: float, guarded: bool) -> tuple[Any, Any]:
     numbers = await scopes.known(work)
     asked = [each for each in SCOPES if each in numbers]
     visible = Visible(scopes=asked, numbers=[numbers[each] for each in asked], valid_at=work.as_of)
     return (
-        await search.lexical(work, visible, terms, floor=floor, depth=DEPTH),
-        await search.lexical(work, visible, terms, floor=floor, depth=DEPTH, general=True),
+        await search.lexical(work, visible, terms, floor=floor, depth=DEPTH, guarded=guarded),
+        await search.lexical(work, visible, terms, floor=floor, depth=DEPTH, guarded=guarded, general=True),
     )
 
 
@@ -108,12 +108,16 @@ async def test_running_counts_give_what_a_scan_of_the_visible_rows_gives(
         for _ in range(INSTANTS):
             work.as_of = EPOCH + random.randrange(len(drawn) + 20) * HOUR + random.choice([-1, 0, 1]) * HOUR / 4
             terms = random.sample(WORDS, random.randint(1, 4))
-            counted, scanned = await both_plans(work, sorted(terms), random.choice([0.0, 0.3, 1.0]))
+            counted, scanned = await both_plans(
+                work, sorted(terms), random.choice([0.0, 0.3, 1.0]), random.random() < 0.5
+            )
             assert counted == scanned
 
     await brain.write(write)
     assert await brain.read(closings.mismatched) == []
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "SMALL_CORPUS", random.choice([0, ranking.SMALL_CORPUS]))
+        patch.setattr(ranking, "MOST_COMMON", random.choice([1, ranking.MOST_COMMON]))
         patch.setattr(search, "_SAMPLED_FROM", random.choice([0, 2, search._SAMPLED_FROM]))
         patch.setattr(search, "_SAMPLE", random.choice([2, 3]))
         patch.setattr(search, "_SCAN_RATIO", random.choice([search._SCAN_RATIO, 1_000.0]))

@@ -1,7 +1,7 @@
 The memory layer's search legs. Visibility comes first: statistics and candidates are taken from the visible rows only.
 
 The words leg has two plans with the same answer. The general one scans the visible rows. The other takes what was
-written up to the instant as a prefix of the postings, in which few rows are hidden, and reads counts instead of
+written up to the instant as a prefix of the postings, leaves out what was closed by then, and reads counts instead of
 counting. Sums run over whole numbers in units of 2^-36, which double precision adds exactly, so that no plan and no
 order of rows changes a bit of a score.
 
