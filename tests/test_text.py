@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from brain.errors import InvalidInput
 from brain.irregular import BASES
-from brain.text import LANGUAGES, STOP_WORDS, TERM_MAXIMUM, normal_form, query_terms, terms
+from brain.text import LANGUAGES, STOP_WORDS, TERM_MAXIMUM, distinct_terms, normal_form, query_terms, terms
 
 ANY_TEXT = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=80)
 
@@ -306,6 +306,11 @@ def test_names_are_capitalised_words_inside_a_sentence(text, names):
     found = query_terms(text).names
     assert found == names
     assert found <= set(query_terms(text).terms)
+
+
+@given(ANY_TEXT)
+def test_the_distinct_terms_of_a_text_are_those_of_a_query_of_it(text):
+    assert distinct_terms(text) == set(query_terms(text).terms)
 
 
 @given(ANY_TEXT)

@@ -2,8 +2,8 @@
 
 Similarities of different models are not comparable: two unrelated sentences have about 0.14 under MiniLM and 0.75
 under E5. The profiles of `local-hash` and of the local models were measured on LoCoMo (`python -m benchmarks.locomo`,
-`python -m benchmarks.floor`); the others are first guesses after the nearest of these, and so is the floor across scripts. A floor for one brain comes
-from `brain calibrate`, which replaces the default.
+`python -m benchmarks.floor`); the others are first guesses after the nearest of these, and so is the floor across
+scripts. A floor for one brain comes from `brain calibrate`, which replaces the default.
 """
 
 from __future__ import annotations
