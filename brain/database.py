@@ -34,6 +34,7 @@ _ATTEMPTS = 4
 _READING = "ISOLATION LEVEL READ COMMITTED READ ONLY"
 _WRITING = "ISOLATION LEVEL READ COMMITTED"
 """A write does not ask for READ WRITE: it would override a server that was told to accept none."""
+_UNCERTAIN = "The database went away at the commit: read what was to be stored before you write it again."
 _MICROSECOND = timedelta(microseconds=1)
 _WATCHFUL = "linux|darwin"
 """Servers that can notice during a statement that its client is gone, so that its locks end soon; others refuse to."""
@@ -133,17 +134,17 @@ class Database:
         as_of as text is read in the brain's time zone. Raises InvalidInput when it has another form or lies in the
         future, and Unavailable when the database cannot be reached.
         """
-        return await self._retrying(lambda: self._read(caller, job, as_of), connection_errors=1)
+        return await self._retrying(lambda: self._read(caller, job, as_of))
 
     async def write(self, caller: Caller, job: Callable[[Work], Awaitable[T]]) -> T:
         """Run job in a transaction that holds its namespace's write lock; return only after the commit.
 
-        Deadlocks and serialisation failures are retried, bounded. A connection that breaks is not: the commit may
-        have happened.
+        Deadlocks and serialisation failures are retried, bounded, and once a connection that broke before the commit
+        was asked for. One that breaks later is not: the commit may have happened, and Unavailable says so.
         """
         if caller.read_only:
             raise Refused("This process was started read-only and writes nothing.")
-        return await self._retrying(lambda: self._write(caller, job), connection_errors=0)
+        return await self._retrying(lambda: self._write(caller, job))
 
     async def close(self) -> None:
         """Close every connection and let go of the embedded server."""
@@ -242,7 +243,12 @@ class Database:
                 created=start["created"],
             )
             result = await job(work)
-            await connection.execute(_commit(work))
+            try:
+                await connection.execute(_commit(work))
+            except psycopg.OperationalError as error:
+                if is_broken(error):
+                    raise Unavailable(_UNCERTAIN) from error
+                raise
             return result
 
     @asynccontextmanager
@@ -290,7 +296,7 @@ class Database:
             watchful=sql.Literal(_WATCHFUL),
         )
 
-    async def _retrying(self, attempt: Callable[[], Awaitable[T]], *, connection_errors: int) -> T:
+    async def _retrying(self, attempt: Callable[[], Awaitable[T]]) -> T:
         for number in range(_ATTEMPTS):
             last = number == _ATTEMPTS - 1
             try:
@@ -301,7 +307,7 @@ class Database:
             except PoolTimeout as error:
                 await self._explain(error, revive=number == 0)
             except psycopg.OperationalError as error:
-                if last or number >= connection_errors or not is_broken(error):
+                if number > 0 or not is_broken(error):
                     raise translated(error) from error
                 await self._revive()
             except psycopg.Error as error:

@@ -22,6 +22,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from brain import accounts, cluster, embedded
+from brain.caller import Caller
+from brain.config import Settings
+from brain.database import Database, Work
 from brain.errors import ConfigurationError, Unavailable
 from brain.private_files import open_file, try_lock
 
@@ -283,6 +286,25 @@ def test_the_next_start_recovers_when_postmaster_and_client_were_killed(folder: 
         assert server.postmaster_pid != postmaster
     finally:
         server.close()
+
+
+async def test_a_write_goes_on_when_the_postmaster_is_killed_while_it_runs(folder: Path) -> None:
+    database = Database(Settings(database_url=None, home=folder))
+    calls = 0
+
+    async def job(work: Work) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            kill_postmaster(int((folder / "cluster" / "postmaster.pid").read_text().split()[0]))
+        [found] = await work.values("SELECT count(*) FROM namespaces", {})
+        return int(found)
+
+    try:
+        assert await database.write(Caller(namespace="kept"), job) == 1
+    finally:
+        await database.close()
+    assert calls == 2
 
 
 def test_a_stuck_backend_of_a_killed_postmaster_does_not_hinder_the_restart(

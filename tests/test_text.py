@@ -224,7 +224,7 @@ def test_an_identifier_is_found_as_it_is_written(name):
     assert not matches(name, "see foo and bar, server or std here")
 
 
-@pytest.mark.parametrize(("query", "text"), itertools.permutations(["fooBar", "FooBar", "foo_bar", "foo-bar"], 2))
+@pytest.mark.parametrize(("query", "text"), list(itertools.permutations(["fooBar", "FooBar", "foo_bar", "foo-bar"], 2)))
 def test_the_spellings_of_one_identifier_find_each_other(query, text):
     assert matches(query, f"call {text} first")
 
