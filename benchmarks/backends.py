@@ -22,12 +22,12 @@ from benchmarks import common, loading
 from benchmarks.filling import stored
 from brain import runtime
 from brain.config import Settings
-from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.repository import search as repository
 from brain.runtime import Brain
 from brain.services import scopes
 from brain.services.memory import Draft
+from brain.work import Work
 
 SEARCHES: Final = 10_000
 ROWS: Final = 400

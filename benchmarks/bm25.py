@@ -22,13 +22,13 @@ from typing import Any, Final
 from benchmarks import common, loading, references, xquad
 from brain import runtime
 from brain.config import Settings
-from brain.database import Work
 from brain.repository import search as repository
 from brain.repository.search import LexicalHit
 from brain.runtime import Brain
 from brain.services import amendments, memory, scopes
 from brain.services.memory import Draft
 from brain.text import query_terms, terms
+from brain.work import Work
 
 K1, B = 1.2, 0.75
 EXACT: Final = 1e-9

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.histories import SCOPES, Revision
-from brain.database import Work
 from brain.embedders import Vector
 from brain.layers import Fact
 from brain.refs import new_id
 from brain.repository import memory as repository
 from brain.runtime import Brain
 from brain.services import facts, models, scopes
+from brain.work import Work
 
 Matrix = npt.NDArray[np.float32]
 

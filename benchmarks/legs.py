@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brain import ranking
-from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.embedders.floors import profile_of
 from brain.ranking import Candidate, Profile
@@ -15,6 +14,7 @@ from brain.repository import search as repository
 from brain.services import retrieval, scopes
 from brain.services.retrieval import DEPTH
 from brain.text import query_terms
+from brain.work import Work
 
 
 @dataclass(frozen=True, slots=True)

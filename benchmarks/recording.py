@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from psycopg import AsyncCursor
 
-from brain.database import Params, Work, named_queries
+from brain.work import PLAIN, Params, Under, Work, named_queries
 
 VERSIONS: Final = frozenset({"memory", "memory_visible", "postings"})
 """Tables that grow with every version of a fact; none may be scanned whole."""
@@ -55,25 +55,18 @@ class Recorder(Work):
     statements: list[Statement]
     explaining: bool
 
-    async def run(self, query: str, params: Params | None) -> int:
-        """Run a statement, noting the time also of several at once."""
-        if params is not None:
-            return await Work.run(self, query, params)
+    async def _run(
+        self, cursor: AsyncCursor[Any], query: str, params: Params, under: Under = PLAIN
+    ) -> AsyncCursor[Any]:
+        plan = await self._explain(query, params, under) if self.explaining else None
         began = time.perf_counter()
-        touched = await Work.run(self, query, params)
-        self.statements.append(Statement("settings", time.perf_counter() - began))
-        return touched
-
-    async def _run(self, cursor: AsyncCursor[Any], query: str, params: Params) -> AsyncCursor[Any]:
-        plan = await self._explain(query, params) if self.explaining else None
-        began = time.perf_counter()
-        ran = await Work._run(self, cursor, query, params)
+        ran = await Work._run(self, cursor, query, params, under)
         self.statements.append(Statement(name_of(query), time.perf_counter() - began, plan))
         return ran
 
-    async def _explain(self, query: str, params: Params) -> Mapping[str, Any]:
+    async def _explain(self, query: str, params: Params, under: Under) -> Mapping[str, Any]:
         explained = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {query}"
-        cursor = await Work._run(self, self.connection.cursor(), explained, params)
+        cursor = await Work._run(self, self.connection.cursor(), explained, params, under)
         row = await cursor.fetchone()
         assert row is not None
         found: Mapping[str, Any] = row[0][0]

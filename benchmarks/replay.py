@@ -21,7 +21,6 @@ from benchmarks import common
 from benchmarks.workload import KEYS, WORDS, Workload, ask
 from brain import runtime
 from brain.config import Settings
-from brain.database import Work
 from brain.errors import BrainError
 from brain.layers import LAYERS
 from brain.names import Scope
@@ -30,6 +29,7 @@ from brain.runtime import Brain
 from brain.services import memory, scopes
 from brain.text import query_terms
 from brain.tools.protocol import Result
+from brain.work import Work
 
 WRITERS: Final = 4
 INSTANTS: Final = 100

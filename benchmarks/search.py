@@ -32,7 +32,6 @@ from benchmarks.sqlite_search import SqliteSearch
 from benchmarks.vocabulary import KINDS, Vocabulary, WordVectors
 from brain import runtime
 from brain.config import Settings
-from brain.database import Work
 from brain.embedders import Vector
 from brain.repository import search as legs
 from brain.repository import vector_index
@@ -41,6 +40,7 @@ from brain.runtime import Brain
 from brain.services import memory, scopes, search
 from brain.services.memory import Draft
 from brain.services.retrieval import DEPTH
+from brain.work import Work
 
 ROWS: Final = "10000,100000"
 QUERIES: Final = 200

@@ -22,7 +22,7 @@ from brain import ranking
 from brain.ranking import Profile
 from brain.text import Query, query_terms, terms
 
-DEPTH: Final = 100
+DEPTH: Final = 50
 """How many rows each leg hands to fusion, as documented."""
 
 Scores = dict[int, float]

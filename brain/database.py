@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import cache
-from importlib.resources import files
+from datetime import datetime
 from typing import Any, TypeVar
-from zoneinfo import ZoneInfo
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor, sql
-from psycopg.rows import AsyncRowFactory, RowMaker, class_row, dict_row, scalar_row
+from psycopg import AsyncConnection, sql
+from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from brain import embedded, migrate, times
@@ -23,11 +19,11 @@ from brain.caller import Caller
 from brain.config import Settings
 from brain.driver_errors import is_broken, translated
 from brain.errors import ConfigurationError, InvalidInput, Refused, Unavailable
+from brain.work import MICROSECOND, Work
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Params = Mapping[str, Any]
 _Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 _ATTEMPTS = 4
@@ -35,84 +31,8 @@ _READING = "ISOLATION LEVEL READ COMMITTED READ ONLY"
 _WRITING = "ISOLATION LEVEL READ COMMITTED"
 """A write does not ask for READ WRITE: it would override a server that was told to accept none."""
 _UNCERTAIN = "The database went away at the commit: read what was to be stored before you write it again."
-_MICROSECOND = timedelta(microseconds=1)
 _WATCHFUL = "linux|darwin"
 """Servers that can notice during a statement that its client is gone, so that its locks end soon; others refuse to."""
-
-
-@cache
-def named_queries(file: str) -> Mapping[str, str]:
-    """Return the queries of `sql/<file>.sql`: blocks that begin with `-- name: <name>`."""
-    text = files("brain.sql").joinpath(f"{file}.sql").read_text(encoding="utf-8")
-    blocks = (block.partition("\n") for block in text.split("-- name:")[1:])
-    return {name.strip(): body.strip() for name, _, body in blocks}
-
-
-def literal(text: str) -> str:
-    """Return a text as an SQL literal, for the few places that a parameter cannot reach."""
-    return sql.Literal(text).as_string()
-
-
-def _row_of(row: type[T]) -> AsyncRowFactory[T]:
-    """Make named tuples by position where their columns come in order, which is quicker than by name."""
-
-    def factory(cursor: AsyncCursor[Any]) -> RowMaker[T]:
-        columns = tuple(column.name for column in cursor.description or ())
-        in_order = getattr(row, "_fields", ()) == columns  # of a named tuple
-        return (lambda values: row(*values)) if in_order else class_row(row)(cursor)
-
-    return factory
-
-
-@dataclass(slots=True)
-class Work:
-    """One transaction in one namespace: everything it reads is as of one instant."""
-
-    connection: AsyncConnection[Any]
-    caller: Caller
-    as_of: datetime
-    zone: ZoneInfo
-    language: str
-    created: bool = False
-    """The namespace came into being with this transaction."""
-    stamped: datetime | None = None
-    """The newest system time given out by this transaction."""
-
-    @property
-    def namespace(self) -> str:
-        """The namespace that every query names."""
-        return self.caller.namespace
-
-    def next_instant(self) -> datetime:
-        """Return a fresh system time, later than every one given out in this namespace, and read as of it."""
-        self.stamped = self.as_of if self.stamped is None else self.stamped + _MICROSECOND
-        self.as_of = self.stamped
-        return self.stamped
-
-    async def all(self, row: type[T], query: str, params: Params) -> list[T]:
-        """Run a query and return every row as a dataclass or named tuple."""
-        return await (await self._run(self.connection.cursor(row_factory=_row_of(row)), query, params)).fetchall()
-
-    async def one(self, row: type[T], query: str, params: Params) -> T | None:
-        """Run a query and return the first row as a dataclass or named tuple, or None."""
-        return await (await self._run(self.connection.cursor(row_factory=_row_of(row)), query, params)).fetchone()
-
-    async def dicts(self, query: str, params: Params) -> list[dict[str, Any]]:
-        """Run a query and return every row as a dictionary."""
-        return await (await self._run(self.connection.cursor(row_factory=dict_row), query, params)).fetchall()
-
-    async def values(self, query: str, params: Params) -> list[Any]:
-        """Run a query and return the first column."""
-        return await (await self._run(self.connection.cursor(row_factory=scalar_row), query, params)).fetchall()
-
-    async def run(self, query: str, params: Params | None) -> int:
-        """Run a statement and return how many rows it touched; without parameters, several statements at once."""
-        if params is None:
-            return (await self.connection.execute(query.encode())).rowcount
-        return (await self._run(self.connection.cursor(), query, params)).rowcount
-
-    async def _run(self, cursor: AsyncCursor[Any], query: str, params: Params) -> AsyncCursor[Any]:
-        return await cursor.execute(query.encode(), {"namespace": self.namespace, "as_of": self.as_of, **params})
 
 
 class Database:
@@ -194,12 +114,12 @@ class Database:
             raise translated(error) from error
 
     async def _read(self, caller: Caller, job: Callable[[Work], Awaitable[T]], as_of: datetime | str | None) -> T:
-        async with self._transaction(caller, _READING) as connection:
-            start = await self._begin_read(connection, caller, None)
+        async with self._transaction(caller, _READING, _first_read(caller, None)) as (connection, start):
             zone = times.zone(start["time_zone"] or self._settings.time_zone)
             wanted = times.parse_instant(as_of, field="as_of", zone=zone) if isinstance(as_of, str) and as_of else as_of
             if isinstance(wanted, datetime) and wanted > start["instant"]:
-                start = await self._begin_read(connection, caller, wanted)
+                cursor = await connection.cursor(row_factory=dict_row).execute(_first_read(caller, wanted))
+                start = await cursor.fetchone() or start
                 if wanted > start["instant"]:
                     raise InvalidInput("as_of must not lie in the future.", field="as_of")
             if not isinstance(wanted, datetime):
@@ -216,24 +136,15 @@ class Database:
             await connection.execute("COMMIT")
             return result
 
-    async def _begin_read(self, connection: AsyncConnection[Any], caller: Caller, wanted: datetime | None) -> Any:
-        cursor = await connection.cursor(row_factory=dict_row).execute(
-            "SELECT instant, time_zone, language FROM brain_begin_read(%s, %s)", (caller.namespace, wanted)
-        )
-        return await cursor.fetchone()
-
     async def _write(self, caller: Caller, job: Callable[[Work], Awaitable[T]]) -> T:
-        async with self._transaction(caller, _WRITING) as connection:
-            cursor = await connection.cursor(row_factory=dict_row).execute(
-                "SELECT instant, time_zone, language, created FROM brain_begin_write(%s, %s, %s)",
-                (caller.namespace, self._settings.time_zone, self._settings.language),
-            )
-            start = await cursor.fetchone()
-            assert start is not None  # noqa: S101 - the function returns exactly one row
+        first = sql.SQL("SELECT instant, time_zone, language, created FROM brain_begin_write({}, {}, {})").format(
+            caller.namespace, self._settings.time_zone, self._settings.language
+        )
+        async with self._transaction(caller, _WRITING, first) as (connection, start):
             instant: datetime = start["instant"]
             if caller.namespace in self._given_out:
                 # The clock may have stepped back since a read, and what that read saw must stay what it was.
-                instant = max(instant, self._given_out[caller.namespace] + _MICROSECOND)
+                instant = max(instant, self._given_out[caller.namespace] + MICROSECOND)
             work = Work(
                 connection=connection,
                 caller=caller,
@@ -252,29 +163,37 @@ class Database:
             return result
 
     @asynccontextmanager
-    async def _transaction(self, caller: Caller, mode: str) -> AsyncIterator[AsyncConnection[Any]]:
-        pool, connection = await self._begun(caller, mode)
+    async def _transaction(
+        self, caller: Caller, mode: str, first: sql.Composed
+    ) -> AsyncIterator[tuple[AsyncConnection[Any], dict[str, Any]]]:
+        """Begin with a first query; yield the connection and that query's row."""
+        pool, connection, row = await self._begun(caller, mode, first)
         try:
-            yield connection
+            yield connection, row
         except BaseException:
-            if not connection.closed:
-                await connection.execute("ROLLBACK")
+            await _roll_back(connection)
             raise
         finally:
             await pool.putconn(connection)
 
-    async def _begun(self, caller: Caller, mode: str) -> tuple[_Pool, AsyncConnection[Any]]:
+    async def _begun(
+        self, caller: Caller, mode: str, first: sql.Composed
+    ) -> tuple[_Pool, AsyncConnection[Any], dict[str, Any]]:
         """Begin a transaction on a connection of the pool; one that died there was asked nothing yet, and is replaced.
 
         The pool's own check would wait longer each time.
         """
-        pool = await self._ready()
         for number in range(self._settings.pool_size + 1):
+            pool = await self._ready(doubtful=number > 0)
             connection = await pool.getconn()
             try:
-                await connection.execute(self._begin(caller, mode))
-                return pool, connection
+                cursor = connection.cursor(row_factory=dict_row)
+                await cursor.execute(sql.SQL("{}; {}").format(self._begin(caller, mode), first))
+                await cursor.set_result(-1)
+                [row] = await cursor.fetchall()
+                return pool, connection, row
             except BaseException as error:
+                await _roll_back(connection)
                 await pool.putconn(connection)
                 if number == self._settings.pool_size or not is_broken(error):
                     raise
@@ -328,8 +247,10 @@ class Database:
         else:
             raise translated(timeout) from timeout
 
-    async def _ready(self) -> _Pool:
-        if self._server is not None and self._server.postmaster_pid is None:
+    async def _ready(self, *, doubtful: bool) -> _Pool:
+        """Return the pool, of an embedded server that runs; whether it does is not asked while a connection is idle."""
+        idle = self._pool is not None and self._pool.get_stats()["pool_available"] > 0
+        if self._server is not None and (doubtful or not idle) and self._server.postmaster_pid is None:
             await self._revive()
         if self._pool is None:
             async with self._opening:
@@ -383,6 +304,16 @@ class Database:
         if self._server.dsn != before and self._pool is not None:
             stale, self._pool = self._pool, None
             await stale.close(timeout=1)
+
+
+async def _roll_back(connection: AsyncConnection[Any]) -> None:
+    if not connection.closed:
+        await connection.execute("ROLLBACK")
+
+
+def _first_read(caller: Caller, wanted: datetime | None) -> sql.Composed:
+    query = sql.SQL("SELECT instant, time_zone, language FROM brain_begin_read({}, {})")
+    return query.format(caller.namespace, wanted)
 
 
 def _commit(work: Work) -> sql.Composed | sql.SQL:

@@ -15,9 +15,10 @@ from typing import TypeVar
 from brain import embedders
 from brain.caller import Caller, Origin
 from brain.config import Settings, environment_without
-from brain.database import Database, Work
+from brain.database import Database
 from brain.embedders import Embedder
 from brain.names import Scope, parse_scope, slug
+from brain.work import Work
 
 T = TypeVar("T")
 """What a job returns."""

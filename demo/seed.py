@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from brain.database import Work
 from brain.errors import Refused
 from brain.runtime import Brain
 from brain.services import constraints, friction, memory, pins, records, threads, wiki
+from brain.work import Work
 from demo.story import Entry
 
 

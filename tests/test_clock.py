@@ -10,12 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from brain.database import Work
 from brain.layers import LAYERS
 from brain.repository import audit, versions
 from brain.runtime import Brain
 from brain.services import claims, session, trail
 from brain.times import parse_instant
+from brain.work import Work
 from tests import factories
 
 NOON = factories.instant("2026-03-01 12:00")

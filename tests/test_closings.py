@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from brain import migrate, ranking
-from brain.database import Work
 from brain.errors import ConfigurationError
 from brain.layers import Fact
 from brain.repository import closings, scopes, search
 from brain.repository.search import Visible
 from brain.runtime import Brain
 from brain.services import amendments, facts
+from brain.work import Work
 from tests import factories
 
 EPOCH = factories.instant("2020-01-01 00:00")

@@ -16,13 +16,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from brain.database import Work
 from brain.embedders.base import Vector
 from brain.embedders.local_hash import LocalHash
 from brain.errors import BrainError, Busy, Conflict, Unavailable
 from brain.repository import audit
 from brain.runtime import Brain
 from brain.services import memory, pins, search, session, status, threads, trail
+from brain.work import Work
 from tests import factories
 
 _SLEEPING = (

@@ -202,7 +202,7 @@ def test_the_excerpt_of_the_demo_has_its_steps() -> None:
     [
         ("docs/failure-modes.md", "over 4 MiB (`MESSAGE_LIMIT`", MESSAGE_LIMIT == 4 * 2**20),
         ("docs/failure-modes.md", "over 500 000 characters (`RESULT_LIMIT`", RESULT_LIMIT == 500_000),
-        ("docs/failure-modes.md", "more than 100 candidates in one leg", retrieval.DEPTH == 100),
+        ("docs/failure-modes.md", "more than 50 candidates in one leg", retrieval.DEPTH == 50),
         ("docs/security.md", "20 requests a second on average for the token, 100 at once", Rate() == Rate(20.0, 100)),
         ("docs/architecture.md", "two seconds to end (`EXIT_SECONDS`", stdio.EXIT_SECONDS == 2),
         ("docs/why.md", "(24000 characters unless set)", Settings.model_fields["session_chars"].default == 24_000),

@@ -24,9 +24,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from brain import accounts, cluster, embedded
 from brain.caller import Caller
 from brain.config import Settings
-from brain.database import Database, Work
+from brain.database import Database
 from brain.errors import ConfigurationError, Unavailable
 from brain.private_files import open_file, try_lock
+from brain.work import Work
 
 # What a crash of Postgres must not lose stays on; only a crash of the machine could lose something.
 QUICK = {"fsync": "off", "shared_buffers": "32MB"}

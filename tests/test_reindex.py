@@ -15,12 +15,13 @@ from pydantic import SecretStr
 
 from brain import runtime
 from brain.config import Settings
-from brain.database import Database, Work
+from brain.database import Database
 from brain.embedders import LocalHash, Vector
 from brain.errors import ConfigurationError, Unavailable
 from brain.runtime import Brain
 from brain.services import reindex
 from brain.services.memory import Draft
+from brain.work import Work
 from tests import stub_provider
 from tests.brain_process import COMMAND
 from tests.memories import Table, ask, brain_on, found, remember

@@ -21,7 +21,7 @@ BRAIN = ROOT / "brain"
 
 FOUNDATION = (
     {"accounts", "cluster", "config", "database", "driver_errors", "embedded", "embedders"} |
-    {"migrate", "private_files", "repository", "server_memory", "sql"}
+    {"migrate", "private_files", "repository", "server_memory", "sql", "work"}
 )  # fmt: skip
 COMPOSITION = {"runtime"}
 PURE = {path.stem for path in BRAIN.glob("[!_]*.py")} - FOUNDATION - COMPOSITION
@@ -33,7 +33,7 @@ ADAPTERS = 3
 
 DRIVER = {"psycopg", "psycopg_pool", "pgvector", "sqlalchemy", "alembic"}
 HOLDERS = {
-    "driver": (DRIVER, {"database", "driver_errors", "migrate", "cluster", "embedded", "repository"}),
+    "driver": (DRIVER, {"database", "driver_errors", "migrate", "cluster", "embedded", "repository", "work"}),
     "mcp": ({"mcp", "mcp_types"}, {"tools", "web", "cli"}),
     "starlette": ({"starlette", "uvicorn", "sse_starlette"}, {"web", "cli"}),
     "terminal": ({"typer", "click", "rich"}, {"cli"}),
@@ -145,7 +145,7 @@ def test_a_package_is_imported_only_where_it_belongs(packages: str) -> None:
 
 
 def test_pydantic_stays_where_input_enters() -> None:
-    inside = {"", *PURE, "database", "embedded", "cluster", "migrate", "repository", "services"}
+    inside = {"", *PURE, "database", "work", "embedded", "cluster", "migrate", "repository", "services"}
     offences = [relative(path) for path in sources(BRAIN) if name_of(path) in inside and "pydantic" in top_level(path)]
     assert offences == []
 

@@ -15,13 +15,14 @@ import pytest
 from pydantic import SecretStr
 
 from brain.config import Settings
-from brain.database import Database, Work
+from brain.database import Database
 from brain.embedders import LocalHash
 from brain.repository import scopes
 from brain.repository import search as legs
 from brain.runtime import Brain
 from brain.services.memory import Draft
 from brain.text import query_terms, terms
+from brain.work import Work
 from tests import factories
 from tests.memories import Table, ask, brain_on, remember
 

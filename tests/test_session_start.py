@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brain.database import Work
 from brain.errors import Conflict
 from brain.names import Scope
 from brain.runtime import Brain
 from brain.services import amendments, constraints, scopes, session, threads, wiki
+from brain.work import Work
 from tests import factories
 
 PARTS = ("rules", "pins", "core_pages", "quiet_threads", "wiki_index")

@@ -16,13 +16,14 @@ import pytest
 from pydantic import SecretStr
 
 from brain.config import Settings
-from brain.database import Database, Work
+from brain.database import Database
 from brain.embedders import Vector
 from brain.repository import scopes, vector_index
 from brain.repository import search as legs
 from brain.repository.search import VectorHit, Visible
 from brain.runtime import Brain
 from brain.services.memory import Draft
+from brain.work import Work
 from tests.memories import Table, ask, brain_on, remember
 
 WIDTH = 24
@@ -128,7 +129,7 @@ async def test_a_filter_as_narrow_as_one_scope_or_tag_never_leaves_an_answer_sho
 async def test_a_walk_that_ends_short_is_replaced_by_the_exact_scan(
     crowded: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(legs, "EF_SEARCH", 40)
+    monkeypatch.setattr(legs, "EF_SEARCH", {0: 40})
     monkeypatch.setattr(legs, "MOST_WALKED", 200)
     (found, claimed), (compared, _) = await both(crowded, POLE, "lane:personal")
     assert claimed

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brain.database import Work
 from brain.layers import LAYERS, Record
 from brain.repository import records as record_repository
 from brain.repository import versions, visibility
 from brain.runtime import Brain
 from brain.services import amendments, facts, history, memory, trail
+from brain.work import Work
 from tests import factories
 
 EPOCH = factories.instant("2020-01-01 00:00")

@@ -7,10 +7,10 @@ import random
 import sys
 
 from brain import runtime
-from brain.database import Work
 from brain.errors import Conflict
 from brain.runtime import Brain
 from brain.services import memory, session
+from brain.work import Work
 from tests import factories
 
 

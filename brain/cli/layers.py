@@ -10,13 +10,13 @@ import typer
 
 from brain.cli.command import AsOf, Expected, Scope, ValidAt, command, text_or_input
 from brain.cli.output import Answer, Screen
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import Layer, Page, Version
 from brain.names import excerpt
 from brain.render import counted, row_text
 from brain.runtime import Brain
 from brain.services import constraints, inputs, pins, records, scopes, threads, wiki
+from brain.work import Work
 
 Said = Annotated[str, typer.Option("--said", help="The words with which it was decided.")]
 Cites = Annotated[list[str], typer.Option("--cite", metavar="REF", help="Row it was compiled from. Repeatable.")]

@@ -8,7 +8,6 @@ import typer
 
 from brain.cli.command import AsOf, Ref, Scope, Since, Until, ValidAt, command
 from brain.cli.output import Answer, Screen
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import Layer, Version
 from brain.render import counted, fact_text, row_text
@@ -21,6 +20,7 @@ from brain.services import search as search_service
 from brain.services import session as session_service
 from brain.services import trail as trail_service
 from brain.times import format_instant
+from brain.work import Work
 
 Kinds = Annotated[list[str], typer.Option("--kind", help=f"Only these kinds: {', '.join(facts.KINDS)}. Repeatable.")]
 Tags = Annotated[list[str], typer.Option("--tag", help="Only facts with this tag. Repeatable.")]

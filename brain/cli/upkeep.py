@@ -9,12 +9,12 @@ import typer
 from brain.cli.command import AsOf, Scope, command
 from brain.cli.layers import written
 from brain.cli.output import Answer, Screen
-from brain.database import Work
 from brain.layers import Friction
 from brain.render import row_text
 from brain.runtime import Brain
 from brain.services import friction as service
 from brain.services import inputs, scopes
+from brain.work import Work
 
 OPEN = ("new", "triaged")
 

@@ -9,12 +9,12 @@ import typer
 
 from brain.cli.command import Expected, Ref, Scope, Yes, command, confirmed, text_or_input
 from brain.cli.output import Answer
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import LAYERS, Assertion
 from brain.render import counted
 from brain.runtime import Brain
 from brain.services import amendments, facts, inputs, memory
+from brain.work import Work
 
 From = Annotated[str, typer.Option("--valid-from", metavar="INSTANT", help="Holds from; default when it occurred.")]
 To = Annotated[str, typer.Option("--valid-to", metavar="INSTANT", help="Holds until, exclusive; default open.")]

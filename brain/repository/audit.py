@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from brain.database import Work
 from brain.layers import LAYERS, Layer
+from brain.work import Work
 
 
 @dataclass(frozen=True, slots=True)

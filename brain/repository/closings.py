@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from brain.database import Work, named_queries
 from brain.errors import ConfigurationError
 from brain.layers import Fact
 from brain.repository import scopes
 from brain.repository.visibility import Effect
+from brain.work import Work, named_queries
 
 _SQL = named_queries("closings")
 

@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from brain.database import Work, named_queries
 from brain.embedders.base import Vector
 from brain.layers import LAYERS, Fact
 from brain.repository import closings, scopes, versions, visibility
+from brain.work import LOOK_UPS, Work, named_queries
 
 LAYER = LAYERS["memory"]
 _SQL = {
@@ -146,7 +146,9 @@ def numbers(values: Iterable[int]) -> str:
 
 async def by_doc(work: Work, docs: Sequence[int]) -> dict[int, Fact]:
     """Return facts by document number."""
-    return {fact.doc: fact for fact in await work.all(Fact, _SQL["by_doc"], {"docs": list(docs)})} if docs else {}
+    if not docs:
+        return {}
+    return {fact.doc: fact for fact in await work.all(Fact, _SQL["by_doc"], {"docs": list(docs)}, under=LOOK_UPS)}
 
 
 async def sample(work: Work, scope: str, limit: int) -> list[Fact]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from uuid import UUID
 
-from brain.database import Work, named_queries
+from brain.work import LOOK_UPS, Work, named_queries
 
 _SQL = named_queries("models")
 
@@ -82,7 +82,7 @@ async def missing_texts(work: Work, model: str, limit: int, *, after: int = 0) -
 
 async def in_use(work: Work, model: str, analysis: int) -> InUse:
     """Return the model in use, with the floor last calibrated by the instant for the asked model and analysis."""
-    [row] = await work.dicts(_SQL["in_use"], {"model": model, "analysis": analysis})
+    [row] = await work.dicts(_SQL["in_use"], {"model": model, "analysis": analysis}, under=LOOK_UPS)
     found = None if row["model"] is None else Model(row["model"], row["dimensions"], row["analysis"])
     return InUse(found, row["floor"], row["waiting"])
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from brain.database import Work, named_queries
 from brain.layers import LAYERS, Record
 from brain.repository import versions, visibility
+from brain.work import Work, named_queries
 
 LAYER = LAYERS["record"]
 _SQL = {

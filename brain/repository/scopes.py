@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from brain.database import Work, named_queries
+from brain.work import LOOK_UPS, Work, named_queries
 
 _SQL = named_queries("scopes")
 
 
 async def known(work: Work) -> dict[str, int]:
     """Return the registered scopes with their numbers, oldest first."""
-    return {row["scope"]: row["number"] for row in await work.dicts(_SQL["known"], {})}
+    return {row["scope"]: row["number"] for row in await work.dicts(_SQL["known"], {}, under=LOOK_UPS)}
 
 
 async def register(work: Work, scope: str) -> None:

@@ -10,22 +10,23 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from brain import ranking
-from brain.database import Work, literal, named_queries
 from brain.embedders.base import Vector
 from brain.repository import vector_index
 from brain.repository.memory import numbers, vector_text
+from brain.work import LOOK_UPS, Work, literal, named_queries
 
 _QUERIES = named_queries("search")
 
 
 def _composed(query: str) -> str:
-    """Return a statement with the parts that several share put in."""
+    """Return a statement with the parts that several share put in, and of its comments only what names it."""
     query = query.replace("{returned}", _QUERIES["returned"])
     query = query.replace("{passing_and_rarest}", _QUERIES["passing"].replace("{more}", _QUERIES["rarest_said"]))
     query = query.replace("{passing}", _QUERIES["passing"].replace("{more}", ""))
     for part in ("given", "scanned", "kept", "weighed", "rare", "rarest", "gain"):
         query = query.replace(f"{{{part}}}", _QUERIES[part])
-    return query
+    first, *rest = query.splitlines()
+    return "\n".join([first, *(line for line in rest if not line.startswith("--"))])
 
 
 _SQL = {name: _composed(query) for name, query in _QUERIES.items()}
@@ -36,16 +37,22 @@ MOST_TIMED = 4_000
 EXACT_ROWS = 2_000
 """Up to so many visible rows, every vector is compared; above, a model's index is used where there is one."""
 
-EF_SEARCH = 128
-"""How many candidates one step of the index walk holds."""
-
-MANY_ROWS, EF_SEARCH_MANY = 250_000, 400
-"""From so many visible rows on it holds more, for the nearest are harder to find among more."""
+EF_SEARCH = {250_000: 400, 20_000: 128, 0: 80}
+"""How many candidates one step of the index walk holds, from so many visible rows on: the nearest of more are harder to
+find."""
 
 MOST_WALKED = 100_000
 """Where a walk of the index ends at the latest."""
 
-_SAMPLED_FROM, _SAMPLE = 20_000, 16
+_ONE_PASS = {"enable_nestloop": "off", "plan_cache_mode": "force_custom_plan"}
+_WALK = {
+    "enable_seqscan": "off",
+    "enable_sort": "off",
+    "hnsw.iterative_scan": "strict_order",
+    "plan_cache_mode": "force_custom_plan",
+}
+
+_SAMPLED_FROM, _SAMPLE = 4_000, 16
 """With more postings to read than this, one in so many of the newest rows is scored first: the last of their best is
 a score below which no row can be among the best of all, and such rows are dropped early."""
 
@@ -192,7 +199,7 @@ async def lexical(
         "small": ranking.SMALL_CORPUS,
     }
     if not general and not visible.narrowed and visible.valid_at == work.as_of:
-        counted = await work.dicts(_SQL["prefix"], {**asked, "most": MOST_TIMED})
+        counted = await work.dicts(_SQL["prefix"], {**asked, "most": MOST_TIMED}, under=LOOK_UPS)
         if not counted[0]["asserted_past"] and counted[0]["timed"] <= MOST_TIMED:
             return await _in_prefix(work, asked, counted)
     return await _over_visible(work, visible, asked)
@@ -221,23 +228,14 @@ async def _compared(work: Work, visible: Visible, params: dict[str, Any]) -> lis
     """
     if visible.narrowed or not visible.whole:
         return await work.all(VectorHit, statement("vector_each", visible), params)
-    await work.run("SET LOCAL enable_nestloop = off", None)
-    found = await work.all(VectorHit, statement("vector", visible), params)
-    await work.run("SET LOCAL enable_nestloop = on", None)
-    return found
+    return await work.all(VectorHit, statement("vector", visible), params, under=_ONE_PASS)
 
 
 async def _nearest(work: Work, params: dict[str, Any], model: str, width: int, rows: int) -> list[VectorHit]:
-    ef_search = EF_SEARCH if rows < MANY_ROWS else EF_SEARCH_MANY
-    await work.run(
-        f"SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = {ef_search};"
-        f" SET LOCAL hnsw.max_scan_tuples = {MOST_WALKED}; SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off",
-        None,
-    )
+    ef_search = next(held for least, held in EF_SEARCH.items() if rows >= least)
+    walking = {**_WALK, "hnsw.ef_search": str(ef_search), "hnsw.max_scan_tuples": str(MOST_WALKED)}
     query = _SQL["nearest"].replace("{model}", literal(model)).replace("{width}", str(width))
-    found = await work.all(VectorHit, query, params)
-    await work.run("SET LOCAL enable_seqscan = on; SET LOCAL enable_sort = on", None)
-    return found
+    return await work.all(VectorHit, query, params, under=walking)
 
 
 async def details(
@@ -266,7 +264,7 @@ async def details(
         "vector": None if asked is None else vector_text(asked),
         "model": model,
     }
-    return {row.doc: row for row in await work.all(Detail, _SQL["details"], params)}
+    return {row.doc: row for row in await work.all(Detail, _SQL["details"], params, under=LOOK_UPS)}
 
 
 async def searched(work: Work, visible: Visible) -> int:
@@ -307,10 +305,10 @@ async def _scored(work: Work, given: dict[str, Any], weights: Weights) -> Lexica
     params = {**given, **_weighted(weights), "scanned": scanned, "first": 0, "least": 0.0}
     if sum(df for df, whole in zip(weights.frequencies, scanned, strict=True) if whole) > _SAMPLED_FROM:
         recent = {**params, "first": given["last"] - given["last"] // _SAMPLE}
-        sample = _lexical(weights, await work.dicts(query, recent))
+        sample = _lexical(weights, await work.dicts(query, recent, under=LOOK_UPS))
         if len(sample.hits) == given["depth"]:
             params["least"] = sample.hits[-1].score * _UNIT
-    return _lexical(weights, await work.dicts(query, params))
+    return _lexical(weights, await work.dicts(query, params, under=LOOK_UPS))
 
 
 async def _over_visible(work: Work, visible: Visible, asked: dict[str, Any]) -> Lexical:

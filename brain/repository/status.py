@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from brain.database import Work, named_queries
+from brain.work import Work, named_queries
 
 _SQL = named_queries("status")
 

@@ -10,7 +10,8 @@ from typing import Literal
 import psycopg
 from psycopg import sql
 
-from brain.database import Database, Work
+from brain.database import Database
+from brain.work import LOOK_UPS, Work
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ async def usable(work: Work, model: str) -> bool:
         " WHERE c.relname = %(name)s AND i.indisvalid AND i.indisready)"
         " AND (SELECT string_to_array(extversion, '.')::int[] >= '{0,8}' FROM pg_extension WHERE extname = 'vector')"
     )
-    [found] = await work.values(query, {"name": index_name(model)})
+    [found] = await work.values(query, {"name": index_name(model)}, under=LOOK_UPS)
     return bool(found)
 
 

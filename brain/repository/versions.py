@@ -9,8 +9,8 @@ from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 
-from brain.database import Work
 from brain.layers import Layer, Version
+from brain.work import Work
 
 R = TypeVar("R", bound=Version)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from brain.database import Work
 from brain.layers import Assertion, Layer
 from brain.repository.versions import select_columns
 from brain.times import Assertion as Claimed
 from brain.times import Interval, Rectangle, overlay, rectangles, still_open
+from brain.work import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.errors import InvalidInput, NotFound, Refused
 from brain.layers import LAYERS, Assertion, Fact, Layer, Record
@@ -18,6 +17,7 @@ from brain.repository import versions
 from brain.repository.visibility import closed_at, open_rectangles
 from brain.services import facts, inputs, models
 from brain.times import Interval
+from brain.work import Work
 
 FACT = LAYERS["memory"]
 RECORD = LAYERS["record"]

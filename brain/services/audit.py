@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import LAYERS
 from brain.refs import Ref
 from brain.repository import audit as repository
 from brain.repository.audit import Entry
 from brain.services import history, inputs, scopes
+from brain.work import Work
 
 __all__ = ["MOST", "Entry", "writes"]
 

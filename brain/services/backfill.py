@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.repository import memory, status
 from brain.services import models
 from brain.services.facts import searchable
+from brain.work import Work
 
 Transaction = Callable[[Callable[[Work], Awaitable[Any]]], Awaitable[Any]]
 

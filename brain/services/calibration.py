@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from brain import ranking
-from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.errors import InvalidInput
 from brain.layers import Fact
@@ -21,6 +20,7 @@ from brain.services import models, retrieval
 from brain.services.facts import searchable
 from brain.services.scopes import for_reading
 from brain.text import ANALYSIS_VERSION, query_terms
+from brain.work import Work
 
 Read = Callable[..., Awaitable[Any]]
 T = TypeVar("T")

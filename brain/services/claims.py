@@ -8,13 +8,13 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from brain import trust
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import Assertion, Constraint, Fact, Record, Version
 from brain.names import clean_text
 from brain.refs import Ref, parse_ref
 from brain.repository import versions
 from brain.services import inputs
+from brain.work import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from brain.database import Work
 from brain.errors import NotFound, Refused
 from brain.layers import LAYERS, Constraint
 from brain.names import clean_text, excerpt, fold, parse_scope
 from brain.refs import new_id, parse_ref
 from brain.repository import versions
 from brain.services import inputs, scopes
+from brain.work import Work
 
 LAYER = LAYERS["constraint"]
 

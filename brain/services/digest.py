@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import LAYERS
 from brain.render import counted, inline
 from brain.repository import audit
 from brain.services import inputs, scopes
 from brain.times import format_instant
+from brain.work import Work
 
 MOST = 1_000
 """Most writes that one digest tells."""

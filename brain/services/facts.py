@@ -9,12 +9,12 @@ from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
 from brain import text as analysis
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import LAYERS, Fact
 from brain.names import clean_key, clean_text, fold
 from brain.repository import memory as repository
 from brain.repository import versions
+from brain.work import Work
 
 LAYER = LAYERS["memory"]
 KINDS = ("fact", "preference", "event", "decision", "lesson", "profile", "note")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from brain.database import Work
 from brain.errors import InvalidInput, NotFound, Refused
 from brain.layers import LAYERS, Friction
 from brain.names import clean_text, excerpt, fold
 from brain.refs import new_id, parse_ref
 from brain.repository import versions
 from brain.services import inputs, scopes
+from brain.work import Work
 
 LAYER = LAYERS["friction"]
 STATUSES = ("new", "triaged", "fixed", "dismissed")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from brain.database import Work
 from brain.errors import NotFound
 from brain.layers import LAYERS, Assertion, Layer, layer_named
 from brain.names import excerpt
@@ -14,6 +13,7 @@ from brain.repository import versions, visibility
 from brain.repository.versions import Stamped
 from brain.services import facts, inputs
 from brain.times import format_instant
+from brain.work import Work
 
 
 @dataclass(frozen=True, slots=True)

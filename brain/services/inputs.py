@@ -10,12 +10,12 @@ from typing import Any
 
 from brain import times
 from brain.caller import weakest
-from brain.database import Work
 from brain.errors import Conflict, InvalidInput, NotFound, Refused
 from brain.layers import Layer, Version, layer_named
 from brain.names import clean_key, clean_text, excerpt, slug
 from brain.refs import Ref, parse_ref
 from brain.repository import versions
+from brain.work import Work
 
 Instant = str | datetime | None
 """An instant as the caller gave it: text in the one grammar (read in the brain's zone), a datetime, or nothing."""

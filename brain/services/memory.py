@@ -8,7 +8,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.errors import BrainError, InvalidInput, Refused
 from brain.layers import Fact
@@ -30,6 +29,7 @@ from brain.services.facts import (
     searchable,
     words_of,
 )
+from brain.work import Work
 
 NEAR = 0.96
 """Cosine similarity from which facts with the same words and numbers are reported as near duplicates."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from brain.database import Work
 from brain.embedders import Embedder
 from brain.embedders.floors import profile_of
 from brain.errors import ConfigurationError
 from brain.ranking import Profile
 from brain.repository import models as repository
 from brain.text import ANALYSIS_VERSION
+from brain.work import Work
 
 
 async def check_active(work: Work, embedder: Embedder) -> None:

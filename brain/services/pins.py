@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import LAYERS, Pin
 from brain.names import clean_text
 from brain.repository import versions
 from brain.services import inputs, scopes
+from brain.work import Work
 
 LAYER = LAYERS["pin"]
 

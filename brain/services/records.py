@@ -10,13 +10,13 @@ from decimal import Decimal
 from typing import Any
 
 from brain import times
-from brain.database import Work
 from brain.errors import InvalidInput, Refused
 from brain.layers import LAYERS, Record
 from brain.names import clean_key, clean_text, fold, parse_scope, slug
 from brain.refs import new_id
 from brain.repository import records as repository
 from brain.services import inputs, scopes
+from brain.work import Work
 
 LAYER = LAYERS["record"]
 _VALUE = re.compile(r"[+-]?[0-9]{1,24}(?:\.[0-9]{1,12})?")

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from brain import embedders
-from brain.database import Work
 from brain.embedders import Embedder, Estimate
 from brain.errors import ConfigurationError
 from brain.repository import memory
@@ -16,6 +15,7 @@ from brain.repository import models as repository
 from brain.services import models
 from brain.services.facts import searchable
 from brain.text import ANALYSIS_VERSION
+from brain.work import Work
 
 Transaction = Callable[[Callable[[Work], Awaitable[Any]]], Awaitable[Any]]
 Texts = dict[UUID, str]

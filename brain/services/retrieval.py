@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from brain import ranking
-from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.repository import memory as facts
 from brain.repository import search as repository
 from brain.scripts import main_script
 from brain.staleness import Dated, asks_for_the_present, newer_first
 from brain.text import Query, query_terms
+from brain.work import Work
 
-DEPTH = 100
-"""How many candidates each leg hands to fusion."""
+DEPTH = 50
+"""How many candidates each leg hands to fusion, unless a page is longer."""
 
 MOST_ACROSS = 20
 """How many of the nearest rows are read to see whether they are written in another script."""
@@ -37,6 +37,8 @@ class Asked:
     profile: ranking.Profile
     strict: bool = False
     """Every term must occur."""
+    depth: int = DEPTH
+    """How many candidates each leg hands to fusion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ async def relax(work: Work, visible: repository.Visible, asked: Asked, strict: R
     rarest = [term for _, term in sorted(usable, key=lambda each: (-each[0], each[1]))[:RAREST]]
     if not rarest or strict.query.only_stop_words:
         return strict
-    words = await repository.lexical(work, visible, rarest, floor=0.0, depth=DEPTH)
+    words = await repository.lexical(work, visible, rarest, floor=0.0, depth=asked.depth)
     details = await _details(work, visible, words, [], replace(asked, vector=None))
     found = _candidates(words, [], details)
     ranked = _ranked(work, found, {hit.doc: hit.score for hit in words.hits}, details)
@@ -130,7 +132,7 @@ async def _words_leg(work: Work, visible: repository.Visible, query: Query, aske
         visible,
         query.terms,
         floor=1.0 if whole else asked.profile.least_coverage,
-        depth=DEPTH,
+        depth=asked.depth,
         names=query.names,
         guarded=not asked.strict,
     )
@@ -143,7 +145,7 @@ async def _vector_leg(
     if asked.vector is None or asked.profile.words_only:
         return [], True
     model = asked.embedder.model
-    return await repository.vector(work, visible, asked.vector, model=model, depth=DEPTH, rows=rows)
+    return await repository.vector(work, visible, asked.vector, model=model, depth=asked.depth, rows=rows)
 
 
 async def _details(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brain.database import Work
 from brain.errors import NotFound
 from brain.layers import Layer, Version, layer_named
 from brain.names import excerpt
 from brain.repository import versions
 from brain.services import history, inputs
+from brain.work import Work
 
 
 async def find(

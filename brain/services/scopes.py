@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from brain.database import Work
 from brain.errors import InvalidInput, Refused
 from brain.names import Scope, nearest, parse_scope
 from brain.repository import scopes as repository
+from brain.work import Work
 
 GLOBAL = Scope("global", "")
 EVERYWHERE = "all"

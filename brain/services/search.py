@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from brain import ranking, times
-from brain.database import Work
 from brain.embedders import Embedder, Vector
 from brain.errors import BrainError, InvalidInput
 from brain.layers import Fact
@@ -19,9 +18,12 @@ from brain.services import cursors, inputs, models, retrieval, scopes
 from brain.services.facts import KINDS
 from brain.services.retrieval import Asked, Ranked, Retrieved
 from brain.text import ANALYSIS_VERSION, Query
+from brain.work import Work
 
 NOTHING = "No relevant memories found for this query."
 MODES = ("hybrid", "strict", "auto")
+MOST_HITS = 100
+"""Longest page."""
 MOST_VARIANTS = 5
 
 
@@ -78,6 +80,23 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """What a cursor holds: all pages are cut from the same order of hits."""
+
+    as_of: datetime
+    start: int
+    """Place of the first hit in that order."""
+    relaxed: int
+    """Whether the pass was relaxed, 0 or 1."""
+    depth: int
+    """How many candidates each leg handed to fusion."""
+
+    def after(self, count: int) -> str:
+        """Return the cursor that goes on after so many hits."""
+        return cursors.pack(self.as_of, self.start + count, self.relaxed, self.depth)
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """Hits in order, or none with the evidence for that, and the diagnosis of how they came about."""
 
@@ -85,8 +104,8 @@ class Answer:
     reason: ranking.Reason
     diagnosis: dict[str, Any] = field(default_factory=dict)
     cursor: str = ""
-    place: tuple[datetime, int, int] | None = None
-    """What a cursor holds: the instant, the place of the first hit, and whether the pass was relaxed."""
+    place: Place | None = None
+    """Where its first hit stands."""
 
     @property
     def message(self) -> str:
@@ -102,8 +121,8 @@ class Answer:
 
 async def prepare(embedder: Embedder, question: Question) -> Prepared:
     """Check a question and embed its queries; no transaction may be open. A failing model leaves the words leg."""
-    if not 1 <= question.limit <= 100:
-        raise InvalidInput("limit must be a whole number from 1 to 100.", field="limit")
+    if not 1 <= question.limit <= MOST_HITS:
+        raise InvalidInput(f"limit must be a whole number from 1 to {MOST_HITS}.", field="limit")
     if len(question.query_variants) > MOST_VARIANTS:
         raise InvalidInput(f"query_variants takes at most {MOST_VARIANTS} entries.", field="query_variants")
     checked = replace(
@@ -138,8 +157,8 @@ async def run(work: Work, prepared: Prepared) -> Answer:
     prepared = replace(prepared, profile=profile)
     covered = await scopes.for_reading(work, question.scope)
     visible = _visible(work, question, covered)
-    start, relaxed = _cursor(question).position or (0, 0)
-    asked = _asked(prepared)
+    start, relaxed, depth = _cursor(question).position or (0, 0, max(retrieval.DEPTH, question.limit))
+    asked = _asked(prepared, depth)
     found = [await retrieval.retrieve(work, visible, each) for each in asked]
     if question.mode == "auto" and (relaxed or not question.cursor) and not any(each.ranked for each in found):
         found = [await retrieval.relax(work, visible, *each) for each in zip(asked, found, strict=True)]
@@ -148,8 +167,8 @@ async def run(work: Work, prepared: Prepared) -> Answer:
     chosen = ranked[start : start + question.limit]
     rows = await facts.by_doc(work, [each.row.doc for each in chosen])
     page = [_hit(rows[each.row.doc], each, prepared) for each in chosen]
-    following = start + len(page)
-    more = len(ranked) > following
+    place = Place(work.as_of, start, relaxed, depth)
+    more = len(ranked) > start + len(page)
     model = prepared.embedder.model
     waiting = await repository.without_vector(work, visible, model=model) if any_waiting else 0
     reason = _reason(page, ranked, found, waiting, prepared)
@@ -170,22 +189,20 @@ async def run(work: Work, prepared: Prepared) -> Answer:
         "analysis": ANALYSIS_VERSION,
         "found": len(ranked),
         "limit_reached": more,
-        "candidate_limit_reached": any(_cut(each) for each in found),
+        "candidate_limit_reached": any(_cut(each, depth) for each in found),
     }
     if question.query_variants:
         diagnosis["variants"] = [
             {"query": query, "found": len(each.ranked)} for query, each in zip(prepared.queries, found, strict=True)
         ]
-    cursor = cursors.pack(work.as_of, following, relaxed) if more else ""
-    return Answer(page, reason, diagnosis, cursor, (work.as_of, start, relaxed))
+    return Answer(page, reason, diagnosis, place.after(len(page)) if more else "", place)
 
 
 def cut(answer: Answer, count: int) -> Answer:
     """Return an answer with only its first hits; its cursor goes on with the first one left out."""
     if count >= len(answer.hits) or answer.place is None:
         return answer
-    as_of, start, relaxed = answer.place
-    return replace(answer, hits=answer.hits[:count], cursor=cursors.pack(as_of, start + count, relaxed))
+    return replace(answer, hits=answer.hits[:count], cursor=answer.place.after(count))
 
 
 def _hit(fact: Fact, found: Ranked, prepared: Prepared) -> Hit:
@@ -194,12 +211,23 @@ def _hit(fact: Fact, found: Ranked, prepared: Prepared) -> Hit:
 
 
 def _cursor(question: Question) -> cursors.Cursor:
-    return cursors.unpack(question.cursor, cursors.number, cursors.number)
+    return cursors.unpack(question.cursor, cursors.number, cursors.number, _depth)
 
 
-def _asked(prepared: Prepared) -> list[Asked]:
+def _depth(word: Any) -> int:
+    """Read a depth of a cursor, which a page can have asked for."""
+    depth = cursors.number(word)
+    if not retrieval.DEPTH <= depth <= MOST_HITS:
+        raise ValueError("not a depth")
+    return depth
+
+
+def _asked(prepared: Prepared, depth: int) -> list[Asked]:
     pairs = zip(prepared.queries, prepared.vectors, strict=True)
-    return [Asked(text, vector, prepared.embedder, prepared.profile, prepared.by_words_only) for text, vector in pairs]
+    return [
+        Asked(text, vector, prepared.embedder, prepared.profile, prepared.by_words_only, depth)
+        for text, vector in pairs
+    ]
 
 
 def _fused(found: Sequence[Retrieved]) -> list[Ranked]:
@@ -261,8 +289,8 @@ def _below(found: Sequence[Retrieved], prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def _cut(found: Retrieved) -> bool:
-    return len(found.words.hits) == retrieval.DEPTH or len(found.nearest) == retrieval.DEPTH
+def _cut(found: Retrieved, depth: int) -> bool:
+    return len(found.words.hits) == depth or len(found.nearest) == depth
 
 
 def _words_said(query: Query, words: repository.Lexical) -> dict[str, Any]:

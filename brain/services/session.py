@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from brain.database import Work
 from brain.layers import LAYERS, Constraint, Page, Pin
 from brain.render import counted, inline, quoted
 from brain.repository import audit
 from brain.services import constraints, inputs, pins, scopes, threads, wiki
 from brain.services.budget import Budget, Item
 from brain.times import format_instant
+from brain.work import Work
 
 _MOST_CHANGES = 40
 

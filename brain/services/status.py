@@ -7,7 +7,6 @@ from typing import Any
 
 import brain
 from brain import migrate
-from brain.database import Work
 from brain.embedders import Embedder
 from brain.errors import BrainError
 from brain.layers import LAYERS
@@ -16,6 +15,7 @@ from brain.repository import models as model_repository
 from brain.repository import status as repository
 from brain.services import models
 from brain.times import format_instant
+from brain.work import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from brain.database import Work
 from brain.errors import InvalidInput, Refused
 from brain.layers import LAYERS, Thread
 from brain.names import clean_key, clean_text, parse_scope, slug
 from brain.repository import versions
 from brain.services import inputs, scopes
 from brain.times import days_between
+from brain.work import Work
 
 LAYER = LAYERS["thread"]
 STATUSES = ("open", "waiting", "paused", "done", "dropped")

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from brain import times
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import Fact
 from brain.names import clean_text
@@ -16,6 +15,7 @@ from brain.repository import memory as repository
 from brain.services import cursors, inputs, scopes
 from brain.services.facts import KINDS
 from brain.text import query_terms
+from brain.work import Work
 
 
 @dataclass(frozen=True, slots=True)

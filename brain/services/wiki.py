@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from brain.database import Work
 from brain.errors import NotFound, Refused
 from brain.layers import LAYERS, Page
 from brain.names import clean_key, clean_text, nearest, parse_scope, slug
 from brain.repository import versions
 from brain.services import inputs, scopes
+from brain.work import Work
 
 LAYER = LAYERS["wiki"]
 

@@ -369,35 +369,33 @@ ORDER BY score DESC, doc
 -- no row holds stands in no posting, so that a coverage without a rare term counts as none.
 WITH total AS MATERIALIZED (
     SELECT sum(round(x * 68719476736)) AS mass, %(slope)s::float8 AS slope FROM unnest(%(masses)s::float8[]) AS i (x)
+),
+unread AS MATERIALIZED (
+    SELECT p.term, p.doc, p.tf::float8 AS tf, p.length FROM postings p
+    WHERE p.namespace = %(namespace)s AND p.term = ANY(%(terms)s) AND p.scope = ANY(%(numbers)s)
+      AND p.doc = ANY(%(unread)s::bigint[])
+),
+said AS MATERIALIZED (
+    SELECT p.doc, sum({gain}) / 68719476736 AS score,
+        CASE WHEN bool_or(w.rare) THEN sum(round(w.idf * 68719476736)) / min(t.mass) ELSE 0 END AS coverage
+    FROM unread p
+    JOIN unnest(%(terms)s::text[], %(idfs)s::float8[], %(rare)s::bool[]) AS w (term, idf, rare) ON w.term = p.term
+    CROSS JOIN total t
+    GROUP BY p.doc
 )
 SELECT d.doc, m.key, m.kind, m.importance, m.confidence, m.occurred, m.length, e.cosine, w.score, w.coverage
-FROM (
-    SELECT doc, doc = ANY(%(unseen)s::bigint[]) AS unseen, doc = ANY(%(unread)s::bigint[]) AS unread
-    FROM unnest(%(docs)s::bigint[]) AS d (doc)
-    OFFSET 0
-) d
-CROSS JOIN total t
+FROM unnest(%(docs)s::bigint[]) AS d (doc)
 CROSS JOIN LATERAL (
     SELECT * FROM memory m WHERE m.namespace = %(namespace)s AND m.doc = d.doc OFFSET 0
 ) m
-JOIN unnest(%(scopes)s::text[], %(numbers)s::int[]) AS s (scope, number) ON s.scope = m.scope
 LEFT JOIN LATERAL (
     SELECT 1 - (e.embedding <=> %(vector)s::vector) AS cosine
     FROM embeddings e
-    WHERE d.unseen AND e.namespace = %(namespace)s AND e.model = %(model)s AND e.content = m.content
-      AND e.embedding IS NOT NULL
+    WHERE d.doc = ANY(%(unseen)s::bigint[]) AND e.namespace = %(namespace)s AND e.model = %(model)s
+      AND e.content = m.content AND e.embedding IS NOT NULL
     OFFSET 0
 ) e ON true
-LEFT JOIN LATERAL (
-    SELECT sum({gain}) / 68719476736 AS score,
-        CASE WHEN bool_or(w.rare) THEN sum(round(w.idf * 68719476736)) / t.mass ELSE 0 END AS coverage
-    FROM unnest(%(terms)s::text[], %(idfs)s::float8[], %(rare)s::bool[]) AS w (term, idf, rare)
-    CROSS JOIN LATERAL (
-        SELECT p.tf::float8 AS tf, p.length FROM postings p
-        WHERE d.unread AND p.namespace = %(namespace)s AND p.term = w.term AND p.scope = s.number AND p.doc = d.doc
-        OFFSET 0
-    ) p
-) w ON true
+LEFT JOIN said w ON w.doc = d.doc
 ORDER BY d.doc
 
 -- name: searched

@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import Field
 
-from brain.database import Work
 from brain.errors import InvalidInput
 from brain.layers import Fact
 from brain.render import counted, inline
@@ -25,6 +24,7 @@ from brain.tools.common import (
     row_text,
 )
 from brain.tools.protocol import AnyTool, Tool
+from brain.work import Work
 
 _KINDS = f"Only these of {', '.join(facts.KINDS)}"
 

@@ -7,10 +7,10 @@ import contextlib
 import logging
 from typing import Final
 
-from brain.database import Work
 from brain.errors import BrainError, Unavailable
 from brain.runtime import Brain
 from brain.services import backfill, models
+from brain.work import Work
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from urllib.parse import quote, unquote
 
 import mcp_types as types
 
-from brain.database import Work
 from brain.errors import InvalidInput, NotFound
 from brain.layers import Fact, Page
 from brain.names import excerpt, scrub
@@ -17,6 +16,7 @@ from brain.repository import versions
 from brain.runtime import Brain
 from brain.services import facts, inputs, scopes, session, trail, wiki
 from brain.tools.common import fact_text, row_text
+from brain.work import Work
 
 PAGE_SIZE: Final = 200
 """Wiki pages in one page of the list."""

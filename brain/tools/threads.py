@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from brain.database import Work
 from brain.render import counted, quoted
 from brain.services import inputs, scopes, threads
 from brain.tools.common import Arguments, AsOf, Brain, Expected, Result, Said, Scope, write_result
 from brain.tools.protocol import AnyTool, Tool
+from brain.work import Work
 
 
 class TouchThread(Arguments):
