@@ -24,6 +24,7 @@ from brain import runtime
 from brain.config import Settings
 from brain.embedders import Embedder, Vector
 from brain.repository import search as repository
+from brain.repository.memory import vector_text
 from brain.runtime import Brain
 from brain.services import scopes
 from brain.services.memory import Draft
@@ -138,9 +139,8 @@ async def _rank(work: Work, brain: Brain, batch: Sequence[Search]) -> list[list[
     for search in batch:
         numbers = [covered.numbers[scope] for scope in search.scopes]
         visible = repository.Visible(scopes=search.scopes, numbers=numbers, valid_at=work.as_of)
-        hits, _ = await repository.vector(
-            work, visible, search.vector, model=brain.embedder.model, depth=search.depth, rows=0
-        )
+        asked = vector_text(search.vector)
+        hits = await repository.compared(work, visible, asked, model=brain.embedder.model, depth=search.depth)
         ranked.append([(hit.doc, hit.score) for hit in hits])
     return ranked
 

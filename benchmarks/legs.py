@@ -11,6 +11,7 @@ from brain.embedders import Embedder, Vector
 from brain.embedders.floors import profile_of
 from brain.ranking import Candidate, Profile
 from brain.repository import search as repository
+from brain.repository.memory import vector_text
 from brain.services import retrieval, scopes
 from brain.services.retrieval import DEPTH
 from brain.text import query_terms
@@ -47,7 +48,7 @@ async def alone(
     words = await repository.lexical(work, visible, terms, floor=0, depth=depth) if terms else None
     nearest: list[repository.VectorHit] = []
     if vector is not None:
-        nearest, _ = await repository.vector(work, visible, vector, model=model, depth=depth, rows=0)
+        nearest = await repository.compared(work, visible, vector_text(vector), model=model, depth=depth)
     return Legs(
         [(hit.doc, hit.score) for hit in words.hits] if words else [], [(hit.doc, hit.score) for hit in nearest]
     )
@@ -82,8 +83,9 @@ async def fusable(work: Work, query: str, vector: Vector | None, embedder: Embed
     terms = query_terms(query, work.language).terms
     words = await repository.lexical(work, visible, terms, floor=0, depth=DEPTH) if terms else retrieval.NO_WORDS
     nearest: list[repository.VectorHit] = []
-    if vector is not None:
-        nearest, _ = await repository.vector(work, visible, vector, model=embedder.model, depth=DEPTH, rows=0)
+    asked = None if vector is None else vector_text(vector)
+    if asked is not None:
+        nearest = await repository.compared(work, visible, asked, model=embedder.model, depth=DEPTH)
     lexical, cosine = {hit.doc: hit.score for hit in words.hits}, {hit.doc: hit.score for hit in nearest}
     rows = await repository.details(
         work,
@@ -91,7 +93,7 @@ async def fusable(work: Work, query: str, vector: Vector | None, embedder: Embed
         sorted(lexical | cosine),
         weights=words.weights,
         unread=cosine.keys() - lexical.keys(),
-        asked=vector,
+        asked=asked,
         model=embedder.model,
         unseen=lexical.keys() - cosine.keys(),
     )

@@ -35,6 +35,7 @@ from brain.config import Settings
 from brain.embedders import Vector
 from brain.repository import search as legs
 from brain.repository import vector_index
+from brain.repository.memory import vector_text
 from brain.repository.search import EXACT_ROWS, Visible
 from brain.runtime import Brain
 from brain.services import memory, scopes, search
@@ -244,7 +245,10 @@ async def recall(brain: Brain, asked: Sequence[tuple[str, str]], rows: int) -> d
     for _, query in asked[:RECORDED]:
         [vector] = await brain.embedder.embed([query], query=True)
         assert vector is not None
-        nearest = [await brain.read(partial(_nearest, brain=brain, vector=vector, rows=each)) for each in (0, rows)]
+        nearest = [
+            await brain.read(partial(_nearest, brain=brain, vector=vector, rows=rows, indexed=each))
+            for each in (False, True)
+        ]
         (exact, spent), (walked, _) = nearest
         found += len(set(exact[:LIMIT]) & set(walked[:LIMIT]))
         seconds.append(spent)
@@ -254,12 +258,14 @@ async def recall(brain: Brain, asked: Sequence[tuple[str, str]], rows: int) -> d
     }
 
 
-async def _nearest(work: Work, brain: Brain, vector: Vector, rows: int) -> tuple[list[int], float]:
+async def _nearest(work: Work, brain: Brain, vector: Vector, rows: int, indexed: bool) -> tuple[list[int], float]:
     covered = await scopes.for_reading(work, "all")
     numbers = covered.numbers
     visible = Visible(scopes=list(numbers), numbers=list(numbers.values()), valid_at=work.as_of, whole=True)
-    began = time.perf_counter()
-    hits, _ = await legs.vector(work, visible, vector, model=brain.embedder.model, depth=DEPTH, rows=rows)
+    began, asked = time.perf_counter(), vector_text(vector)
+    hits, _ = await legs.vector(
+        work, visible, asked, model=brain.embedder.model, depth=DEPTH, rows=rows, indexed=indexed
+    )
     return [hit.doc for hit in hits], time.perf_counter() - began
 
 

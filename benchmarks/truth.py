@@ -171,7 +171,8 @@ def _part(value: float, whole: float) -> float:
 
 def adjusted(revision: Revision, as_of: datetime) -> float:
     """Return the bounded factor for importance, confidence and recency."""
-    age_days = max(0.0, (as_of - revision.occurred) / timedelta(days=1))
+    minute = revision.occurred.replace(second=0, microsecond=0)
+    age_days = max(0.0, (as_of - minute) / timedelta(days=1))
     recency: float = 0.5 ** (age_days / ranking._HALF_LIFE_DAYS[revision.kind])
     return (
         1

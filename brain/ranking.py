@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 K1 = 1.2
@@ -189,6 +190,15 @@ def reciprocal_ranks(orders: Sequence[Sequence[int]], k: int = RRF_K) -> dict[in
         for place, doc in enumerate(order, start=1):
             scores[doc] = scores.get(doc, 0.0) + 1 / (k + place)
     return scores
+
+
+def age_days(occurred: datetime, as_of: datetime) -> float:
+    """Return the days since the minute of an event.
+
+    What was written together stays equally old, where instants that differ by less than rounding would change places
+    from one instant of asking to the next.
+    """
+    return (as_of - occurred.replace(second=0, microsecond=0)) / timedelta(days=1)
 
 
 def adjustment(*, kind: str, importance: int, confidence: float, age_days: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from random import Random
 
@@ -226,6 +227,22 @@ def test_an_event_of_the_future_is_as_recent_as_today(kind: str) -> None:
         ranking.adjustment(kind=kind, importance=3, confidence=1, age_days=age) for age in (0.0, -1_000_000.0)
     )
     assert today == later
+
+
+MINUTE = datetime(2024, 3, 1, 12, 30, tzinfo=UTC)
+
+
+@given(st.integers(0, 59_999_999), st.integers(0, 59_999_999), st.integers(0, 10**15))
+def test_what_was_written_within_a_minute_is_equally_old_at_every_instant(first: int, second: int, later: int) -> None:
+    as_of = MINUTE + timedelta(minutes=1, microseconds=later)
+    ages = [ranking.age_days(MINUTE + timedelta(microseconds=each), as_of) for each in (first, second)]
+    assert ages[0] == ages[1] == pytest.approx((60 + later / 1e6) / 86_400)
+
+
+@given(st.integers(0, 10**15), st.integers(60_000_000, 10**15))
+def test_what_came_a_minute_later_is_younger(later: int, gap: int) -> None:
+    as_of = MINUTE + timedelta(microseconds=later + gap)
+    assert ranking.age_days(MINUTE, as_of) > ranking.age_days(MINUTE + timedelta(microseconds=gap), as_of)
 
 
 def test_constants_are_those_of_the_contract() -> None:

@@ -15,7 +15,7 @@ from brain.embedders.local_hash import LocalHash
 from brain.errors import NotFound
 from brain.layers import LAYERS
 from brain.names import Scope
-from brain.repository import audit, memory, models, scopes, status, vector_index, versions, visibility
+from brain.repository import audit, memory, models, scopes, status, versions, visibility
 from brain.repository import search as queries
 from brain.runtime import Brain
 from brain.services import amendments, backfill, history, records, search, session, trail
@@ -97,7 +97,7 @@ async def legs(work: Work) -> None:
     """Call both legs of the search, and what completes the other leg's hits."""
     numbers = await scopes.known(work)
     visible = queries.Visible(scopes=list(numbers), numbers=list(numbers.values()), valid_at=work.as_of)
-    asked, model = [1.0] * LocalHash().dimensions, LocalHash().model
+    asked, model = memory.vector_text([1.0] * LocalHash().dimensions), LocalHash().model
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queries, "_SCAN_RATIO", 1_000.0)
         await queries.lexical(work, visible, ["by", "hand", "kestrel"], floor=0.9, depth=10)
@@ -113,19 +113,13 @@ async def legs(work: Work) -> None:
     assert all(row.cosine for row in looked_up.values())
     rows = await queries.searched(work, visible)
     assert rows > len(docs)
-    exact, _ = await queries.vector(work, visible, asked, model=model, depth=10, rows=rows)
-    whole = replace(visible, whole=True)
-    assert (await queries.vector(work, whole, asked, model=model, depth=10, rows=rows))[0] == exact
+    exact = await queries.compared(work, visible, asked, model=model, depth=10)
+    assert await queries.compared(work, replace(visible, whole=True), asked, model=model, depth=10) == exact
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queries, "EXACT_ROWS", 0)
-        patch.setattr(vector_index, "usable", usable)
-        assert (await queries.vector(work, visible, asked, model=model, depth=10, rows=rows))[0] == exact
+        walked, _ = await queries.vector(work, visible, asked, model=model, depth=10, rows=rows, indexed=True)
+        assert walked == exact
     assert await queries.without_vector(work, visible, model=model) == 1
-
-
-async def usable(work: Work, model: str) -> bool:
-    """Let the statement that walks an index run, whether there is one or not."""
-    return True
 
 
 async def switch_models(work: Work) -> None:

@@ -20,8 +20,10 @@ from brain.database import Database
 from brain.embedders import Vector
 from brain.repository import scopes, vector_index
 from brain.repository import search as legs
+from brain.repository.memory import vector_text
 from brain.repository.search import VectorHit, Visible
 from brain.runtime import Brain
+from brain.services import models
 from brain.services.memory import Draft
 from brain.work import Work
 from tests.memories import Table, ask, brain_on, remember
@@ -93,10 +95,10 @@ async def both(brain: Brain, asked: Vector, *names: str, tags: Sequence[str] = (
         visible = Visible(wanted, given_numbers, work.as_of, tags=list(tags) or None, whole=not names)
         rows = await legs.searched(work, visible)
         given: dict[str, Any] = {"model": brain.embedder.model, "depth": DEPTH, "rows": rows}
-        walked = await legs.vector(work, visible, asked, **given)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(legs, "EXACT_ROWS", rows)
-            return walked, await legs.vector(work, visible, asked, **given)
+        text = vector_text(asked)
+        indexed = (await models.in_use(work, brain.embedder)).indexed
+        walked = await legs.vector(work, visible, text, indexed=indexed, **given)
+        return walked, await legs.vector(work, visible, text, indexed=False, **given)
 
     return await brain.read(job)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from uuid import UUID
 
+from brain.repository import vector_index
 from brain.work import LOOK_UPS, Work, named_queries
 
 _SQL = named_queries("models")
@@ -28,6 +29,8 @@ class InUse:
     """Calibrated, or None for the model's default."""
     waiting: bool
     """Whether any text waits for its vector."""
+    indexed: bool
+    """Whether its vectors have an index that a search may walk."""
 
 
 async def active(work: Work) -> Model | None:
@@ -82,9 +85,10 @@ async def missing_texts(work: Work, model: str, limit: int, *, after: int = 0) -
 
 async def in_use(work: Work, model: str, analysis: int) -> InUse:
     """Return the model in use, with the floor last calibrated by the instant for the asked model and analysis."""
-    [row] = await work.dicts(_SQL["in_use"], {"model": model, "analysis": analysis}, under=LOOK_UPS)
+    asked = {"model": model, "analysis": analysis, "index": vector_index.index_name(model)}
+    [row] = await work.dicts(_SQL["in_use"], asked, under=LOOK_UPS)
     found = None if row["model"] is None else Model(row["model"], row["dimensions"], row["analysis"])
-    return InUse(found, row["floor"], row["waiting"])
+    return InUse(found, row["floor"], row["waiting"], row["indexed"])
 
 
 async def add_calibration(work: Work, model: str, analysis: int, found: Calibration) -> None:

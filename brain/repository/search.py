@@ -10,9 +10,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from brain import ranking
-from brain.embedders.base import Vector
-from brain.repository import vector_index
-from brain.repository.memory import numbers, vector_text
+from brain.repository.memory import numbers
 from brain.work import LOOK_UPS, Work, literal, named_queries
 
 _QUERIES = named_queries("search")
@@ -206,35 +204,37 @@ async def lexical(
 
 
 async def vector(
-    work: Work, visible: Visible, asked: Vector, *, model: str, depth: int, rows: int
+    work: Work, visible: Visible, asked: str, *, model: str, depth: int, rows: int, indexed: bool
 ) -> tuple[list[VectorHit], bool]:
     """Return the nearest of so many visible rows by cosine similarity, and whether that is exact.
 
-    Up to EXACT_ROWS, and wherever the model has no index, every visible row is compared. Above, the index is walked
-    until enough visible rows are found; when it ends short of them, every row is compared after all.
+    asked is a vector as text, as `memory.vector_text` writes it. Up to EXACT_ROWS, and wherever the model is not
+    indexed, every visible row is compared. Above, the index is walked until enough visible rows are found; when it ends
+    short of them, every row is compared after all.
     """
-    params = {**visible.params(), "vector": vector_text(asked), "model": model, "depth": depth}
-    if rows > EXACT_ROWS and await vector_index.usable(work, model):
-        found = await _nearest(work, params, model, len(asked), rows)
+    if rows > EXACT_ROWS and indexed:
+        found = await _nearest(work, visible, asked, model=model, depth=depth, rows=rows)
         if len(found) == min(depth, rows):
             return found, False
-    return await _compared(work, visible, params), True
+    return await compared(work, visible, asked, model=model, depth=depth), True
 
 
-async def _compared(work: Work, visible: Visible, params: dict[str, Any]) -> list[VectorHit]:
-    """Compare every visible row: all vectors of the brain in one pass, or those of some rows one by one.
+async def compared(work: Work, visible: Visible, asked: str, *, model: str, depth: int) -> list[VectorHit]:
+    """Return the nearest by comparing every visible row: all vectors in one pass, or those of some rows one by one.
 
     A planner without statistics of a brain takes its rows for one, and would compare every row with every vector.
     """
+    params = {**visible.params(), "vector": asked, "model": model, "depth": depth}
     if visible.narrowed or not visible.whole:
         return await work.all(VectorHit, statement("vector_each", visible), params)
     return await work.all(VectorHit, statement("vector", visible), params, under=_ONE_PASS)
 
 
-async def _nearest(work: Work, params: dict[str, Any], model: str, width: int, rows: int) -> list[VectorHit]:
+async def _nearest(work: Work, visible: Visible, asked: str, *, model: str, depth: int, rows: int) -> list[VectorHit]:
     ef_search = next(held for least, held in EF_SEARCH.items() if rows >= least)
     walking = {**_WALK, "hnsw.ef_search": str(ef_search), "hnsw.max_scan_tuples": str(MOST_WALKED)}
-    query = _SQL["nearest"].replace("{model}", literal(model)).replace("{width}", str(width))
+    query = _SQL["nearest"].replace("{model}", literal(model)).replace("{width}", str(1 + asked.count(",")))
+    params = {**visible.params(), "vector": asked, "model": model, "depth": depth}
     return await work.all(VectorHit, query, params, under=walking)
 
 
@@ -245,13 +245,13 @@ async def details(
     *,
     weights: Weights,
     unread: Collection[int],
-    asked: Vector | None,
+    asked: str | None,
     model: str,
     unseen: Collection[int],
 ) -> dict[int, Detail]:
     """Return what ranking needs of some visible rows: also the score by words of the unread, the cosine of the unseen.
 
-    The weights are those of the words leg of the same search; a query without a vector is near to nothing.
+    The weights are those of the words leg of the same search. asked is a vector as text; without one nothing is near.
     """
     if not docs:
         return {}
@@ -261,7 +261,7 @@ async def details(
         "docs": numbers(docs),
         "unread": numbers(doc for doc in docs if doc in unread),
         "unseen": numbers(doc for doc in docs if asked is not None and doc in unseen),
-        "vector": None if asked is None else vector_text(asked),
+        "vector": asked,
         "model": model,
     }
     return {row.doc: row for row in await work.all(Detail, _SQL["details"], params, under=LOOK_UPS)}

@@ -11,7 +11,6 @@ import psycopg
 from psycopg import sql
 
 from brain.database import Database
-from brain.work import LOOK_UPS, Work
 
 log = logging.getLogger(__name__)
 
@@ -44,17 +43,6 @@ class Built:
 def index_name(model: str) -> str:
     """Return the name of a model's index."""
     return f"embeddings_{hashlib.blake2b(model.encode(), digest_size=6).hexdigest()}_hnsw"
-
-
-async def usable(work: Work, model: str) -> bool:
-    """Whether a model's index is there, complete, and served by a pgvector that scans it iteratively (0.8)."""
-    query = (
-        "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid"
-        " WHERE c.relname = %(name)s AND i.indisvalid AND i.indisready)"
-        " AND (SELECT string_to_array(extversion, '.')::int[] >= '{0,8}' FROM pg_extension WHERE extname = 'vector')"
-    )
-    [found] = await work.values(query, {"name": index_name(model)}, under=LOOK_UPS)
-    return bool(found)
 
 
 async def build(database: Database, model: str, dimensions: int) -> Built:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from brain import ranking
-from brain.embedders import Embedder, Vector
+from brain.embedders import Embedder
 from brain.errors import InvalidInput
 from brain.layers import Fact
 from brain.names import clean_text
@@ -99,7 +99,7 @@ class Report:
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     as_of: datetime
-    profile: ranking.Profile
+    model: models.InUse
     scopes: list[str]
     own: list[Question]
     foreign: list[Question]
@@ -122,10 +122,11 @@ async def measure(
     drawn: _Drawn = await read(lambda work: _draw(work, embedder, scope, asked))
     questions = [*drawn.own, *drawn.foreign]
     texts = list(dict.fromkeys(each.text for each in questions))
-    vectors = dict(zip(texts, await embedder.embed(texts, query=True), strict=True))
+    embedded = await embedder.embed(texts, query=True)
+    vectors = {text: memory.vector_text(each) if each else None for text, each in zip(texts, embedded, strict=True)}
     found: list[Evidence | None] = []
     for question in questions:
-        job = _asking(question, vectors[question.text], embedder, drawn.profile)
+        job = _asking(question, vectors[question.text], embedder, drawn.model)
         found.append(await read(job, as_of=drawn.as_of))
         progress(len(found), len(questions))
     own, others = found[: len(drawn.own)], found[len(drawn.own) :]
@@ -165,7 +166,7 @@ def _units(text: str, language: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 async def _draw(work: Work, embedder: Embedder, scope: str, foreign: Sequence[str]) -> _Drawn:
-    profile, _ = await models.in_use(work, embedder)
+    model = await models.in_use(work, embedder)
     listed = sorted(await scopes.overview(work), key=lambda each: (-each["facts"], each["scope"]))
     chosen = [each["scope"] for each in listed if each["facts"]][:MOST_SCOPES]
     asked_in = list((await for_reading(work, scope)).numbers) if scope.strip() else chosen
@@ -178,7 +179,7 @@ async def _draw(work: Work, embedder: Embedder, scope: str, foreign: Sequence[st
         others = [[Question(text, each) for text in foreign] for each in asked_in]
     else:
         others = [await _from_elsewhere(work, each, made) for each in asked_in]
-    return _Drawn(work.as_of, profile, asked_in, _dealt(own)[:MOST_HITS], _dealt(others)[:MOST_FOREIGN])
+    return _Drawn(work.as_of, model, asked_in, _dealt(own)[:MOST_HITS], _dealt(others)[:MOST_FOREIGN])
 
 
 async def _from_elsewhere(work: Work, scope: str, made: Mapping[str, Sequence[tuple[Fact, str]]]) -> list[Question]:
@@ -205,12 +206,13 @@ async def _visible(work: Work, scope: str) -> legs.Visible:
 
 
 def _asking(
-    question: Question, vector: Vector | None, embedder: Embedder, profile: ranking.Profile
+    question: Question, vector: str | None, embedder: Embedder, model: models.InUse
 ) -> Callable[[Work], Awaitable[Evidence | None]]:
     """Return the job that asks a question; None where the wanted row is not among the first places."""
 
     async def job(work: Work) -> Evidence | None:
-        asked = retrieval.Asked(question.text, vector, embedder, profile)
+        profile = model.profile
+        asked = retrieval.Asked(question.text, vector, embedder, profile, indexed=model.indexed)
         candidates = await retrieval.unfloored(work, await _visible(work, question.scope), asked)
         best = max((_stands_from(each, profile, 1.0) for each in candidates), default=0.0)
         if question.doc is None:
@@ -246,7 +248,7 @@ def _report(
         embedder.model,
         ANALYSIS_VERSION,
         default,
-        point(drawn.profile.floor),
+        point(drawn.model.profile.floor),
         chosen,
         [point(round(default * share, 4)) for share in SHOWN],
         len(hits),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from brain.embedders import Embedder
 from brain.embedders.floors import profile_of
 from brain.errors import ConfigurationError
@@ -38,8 +40,20 @@ def profile(embedder: Embedder) -> Profile:
     return profile_of(embedder.model).calibrated(embedder.floor)
 
 
-async def in_use(work: Work, embedder: Embedder) -> tuple[Profile, bool]:
-    """Return the profile with the floor calibrated in this brain by the instant, and whether any text lacks a vector.
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """What a search has to know of the model before it begins."""
+
+    profile: Profile
+    """With the floor calibrated in this brain by the instant."""
+    waiting: bool
+    """Whether any text waits for its vector."""
+    indexed: bool
+    """Whether its vectors have an index that a search may walk."""
+
+
+async def in_use(work: Work, embedder: Embedder) -> InUse:
+    """Return the state of the model in this brain.
 
     Raises ConfigurationError when this brain was indexed with another model or analysis.
     """
@@ -47,7 +61,8 @@ async def in_use(work: Work, embedder: Embedder) -> tuple[Profile, bool]:
     if found.model is not None:
         _compare(found.model, of(embedder))
     asked = profile(embedder)
-    return (asked if found.floor is None else asked.calibrated(found.floor)), found.waiting
+    calibrated = asked if found.floor is None else asked.calibrated(found.floor)
+    return InUse(calibrated, found.waiting, found.indexed)
 
 
 def _compare(found: repository.Model, wanted: repository.Model) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 
 from brain import ranking
-from brain.embedders import Embedder, Vector
+from brain.embedders import Embedder
 from brain.repository import memory as facts
 from brain.repository import search as repository
 from brain.scripts import main_script
@@ -32,13 +31,16 @@ class Asked:
     """One query, with its vector unless the vector leg does not run."""
 
     text: str
-    vector: Vector | None
+    vector: str | None
+    """As `memory.vector_text` writes it."""
     embedder: Embedder
     profile: ranking.Profile
     strict: bool = False
     """Every term must occur."""
     depth: int = DEPTH
     """How many candidates each leg hands to fusion."""
+    indexed: bool = False
+    """Whether the model's vectors have an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,9 @@ async def _vector_leg(
     if asked.vector is None or asked.profile.words_only:
         return [], True
     model = asked.embedder.model
-    return await repository.vector(work, visible, asked.vector, model=model, depth=asked.depth, rows=rows)
+    return await repository.vector(
+        work, visible, asked.vector, model=model, depth=asked.depth, rows=rows, indexed=asked.indexed
+    )
 
 
 async def _details(
@@ -229,5 +233,5 @@ def _by_score(ranked: Iterable[Ranked]) -> list[Ranked]:
 
 
 def _adjustment(work: Work, row: repository.Detail) -> float:
-    age = (work.as_of - row.occurred) / timedelta(days=1)
+    age = ranking.age_days(row.occurred, work.as_of)
     return ranking.adjustment(kind=row.kind, importance=row.importance, confidence=float(row.confidence), age_days=age)

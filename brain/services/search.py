@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from brain import ranking, times
-from brain.embedders import Embedder, Vector
+from brain.embedders import Embedder
 from brain.errors import BrainError, InvalidInput
 from brain.layers import Fact
 from brain.names import clean_text
@@ -49,7 +49,8 @@ class Prepared:
     """A checked question with a vector for each of its queries, made before any transaction."""
 
     question: Question
-    vectors: list[Vector | None]
+    vectors: list[str | None]
+    """As text, see `memory.vector_text`."""
     failed: bool
     """The model could not be reached: the vector leg does not run."""
     embedder: Embedder
@@ -135,14 +136,15 @@ async def prepare(embedder: Embedder, question: Question) -> Prepared:
         tags=inputs.labels(question.tags, field="tags"),
         mode=inputs.choice(question.mode or "hybrid", MODES, field="mode"),
     )
-    unasked: list[Vector | None] = [None] * (1 + len(checked.query_variants))
+    unasked: list[str | None] = [None] * (1 + len(checked.query_variants))
     prepared = Prepared(checked, unasked, False, embedder, models.profile(embedder))
     if prepared.by_words_only:
         return prepared
     try:
-        return replace(prepared, vectors=await embedder.embed(prepared.queries, query=True))
+        vectors = await embedder.embed(prepared.queries, query=True)
     except BrainError:
         return replace(prepared, failed=True)
+    return replace(prepared, vectors=[None if each is None else facts.vector_text(each) for each in vectors])
 
 
 def pinned(question: Question) -> datetime | None:
@@ -153,12 +155,12 @@ def pinned(question: Question) -> datetime | None:
 async def run(work: Work, prepared: Prepared) -> Answer:
     """Answer a prepared question as of the transaction's instant."""
     question = prepared.question
-    profile, any_waiting = await models.in_use(work, prepared.embedder)
-    prepared = replace(prepared, profile=profile)
+    in_use = await models.in_use(work, prepared.embedder)
+    prepared = replace(prepared, profile=in_use.profile)
     covered = await scopes.for_reading(work, question.scope)
     visible = _visible(work, question, covered)
     start, relaxed, depth = _cursor(question).position or (0, 0, max(retrieval.DEPTH, question.limit))
-    asked = _asked(prepared, depth)
+    asked = _asked(prepared, depth, in_use.indexed)
     found = [await retrieval.retrieve(work, visible, each) for each in asked]
     if question.mode == "auto" and (relaxed or not question.cursor) and not any(each.ranked for each in found):
         found = [await retrieval.relax(work, visible, *each) for each in zip(asked, found, strict=True)]
@@ -170,7 +172,7 @@ async def run(work: Work, prepared: Prepared) -> Answer:
     place = Place(work.as_of, start, relaxed, depth)
     more = len(ranked) > start + len(page)
     model = prepared.embedder.model
-    waiting = await repository.without_vector(work, visible, model=model) if any_waiting else 0
+    waiting = await repository.without_vector(work, visible, model=model) if in_use.waiting else 0
     reason = _reason(page, ranked, found, waiting, prepared)
     diagnosis = {
         "reason": reason,
@@ -222,10 +224,10 @@ def _depth(word: Any) -> int:
     return depth
 
 
-def _asked(prepared: Prepared, depth: int) -> list[Asked]:
+def _asked(prepared: Prepared, depth: int, indexed: bool) -> list[Asked]:
     pairs = zip(prepared.queries, prepared.vectors, strict=True)
     return [
-        Asked(text, vector, prepared.embedder, prepared.profile, prepared.by_words_only, depth)
+        Asked(text, vector, prepared.embedder, prepared.profile, prepared.by_words_only, depth, indexed)
         for text, vector in pairs
     ]
 

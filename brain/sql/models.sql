@@ -38,13 +38,16 @@ ORDER BY m.doc
 LIMIT %(limit)s
 
 -- name: in_use
--- The model in use, the floor that holds as of the instant for the asked model and text analysis, and whether any text
--- waits for its vector of it.
+-- The model in use, the floor that holds as of the instant for the asked model and text analysis, whether any text
+-- waits for its vector of it, and whether it has a complete index that its pgvector scans iteratively (from 0.8 on).
 SELECT a.model, a.dimensions, a.analysis,
     (SELECT c.floor FROM calibrations c
      WHERE c.namespace = %(namespace)s AND c.model = %(model)s AND c.analysis = %(analysis)s AND c.known_from <= %(as_of)s
      ORDER BY c.known_from DESC LIMIT 1) AS floor,
-    EXISTS (SELECT FROM embeddings_pending p WHERE p.namespace = %(namespace)s AND p.model = %(model)s) AS waiting
+    EXISTS (SELECT FROM embeddings_pending p WHERE p.namespace = %(namespace)s AND p.model = %(model)s) AS waiting,
+    EXISTS (SELECT FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+        WHERE c.relname = %(index)s AND i.indisvalid AND i.indisready)
+    AND (SELECT string_to_array(extversion, '.')::int[] >= '{0,8}' FROM pg_extension WHERE extname = 'vector') AS indexed
 FROM (SELECT 1) AS one LEFT JOIN embedding_models a ON a.namespace = %(namespace)s AND a.active
 
 -- name: add_calibration
