@@ -14,7 +14,7 @@ from brain.services import search
 
 LIMIT: Final = 20
 """How many hits a search returns; the mean reciprocal rank looks as far."""
-FUSED, UNFLOORED, WORDS, MEANING = "fused", "fused, without floor", "words leg", "vector leg"
+RETURNED, FUSED, WORDS, MEANING = "returned", "fused", "words leg", "vector leg"
 FTS5, BM25S = "SQLite FTS5", "bm25s"
 LEGS: Final = (WORDS, MEANING)
 REFERENCES: Final = (FTS5, BM25S)
@@ -41,8 +41,8 @@ async def ask(brain: Brain, query: str, scope: str) -> Found:
         lambda work: legs.alone(work, query, vector, model=embedder.model, scope=scope, depth=LIMIT)
     )
     systems = {
-        FUSED: [hit.fact.doc for hit in answer.hits],
-        UNFLOORED: fusable.order(fusable.profile.weight)[:LIMIT],
+        RETURNED: [hit.fact.doc for hit in answer.hits],
+        FUSED: fusable.order(fusable.profile.weight)[:LIMIT],
         WORDS: [doc for doc, _ in alone.words],
         MEANING: [doc for doc, _ in alone.meaning],
     }

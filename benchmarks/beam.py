@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from benchmarks import asking, common, loading, models, retrieval
-from benchmarks.asking import FUSED, LIMIT
+from benchmarks.asking import FUSED, LIMIT, RETURNED
 from benchmarks.loading import Loaded
 from benchmarks.probes import Chat, Probe, read
 from benchmarks.retrieval import Outcome
@@ -107,14 +107,15 @@ async def _ask(brain: Brain, loaded: Loaded, chat: Chat, probe: Probe, tally: Ta
 
 
 def bars(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the figures of the main model that documents quote."""
+    """Return the figures of the main model that documents quote: fused as the legs are, without a floor."""
     main = models.main_of(found)
     at_10 = {system: figures[IN_ALL]["recall_at_10"] for system, figures in main["systems"].items()}
     updates = main["updates"]
     asked = updates["questions"]
     return {
-        "updated_above_stale": round(updates["above"].get(FUSED, 0) / asked, 4) if asked else None,
+        "updated_above_stale": round(updates["above"].get(RETURNED, 0) / asked, 4) if asked else None,
         "fused_recall_at_10": at_10[FUSED],
+        "returned_recall_at_10": at_10[RETURNED],
         "best_leg_recall_at_10": asking.best(at_10, asking.LEGS),
         "best_reference_recall_at_10": asking.best(at_10, asking.REFERENCES),
     }
@@ -126,9 +127,9 @@ def show(name: str, found: dict[str, Any]) -> None:
     rows = asking.figure_rows(systems, IN_ALL, MEASURES)
     for row in rows:
         row.append(f"{updates['above'].get(row[0], 0)} of {updates['questions']}")
-    title = f"{name}: {systems[FUSED][IN_ALL]['n']} questions, in %"
+    title = f"{name}: {systems[RETURNED][IN_ALL]['n']} questions, in %"
     common.table(title, ["", "R@5", "R@10", "R@20", "MRR", "updated above stale"], rows)
-    abilities = sorted(set(systems[FUSED]) - {IN_ALL})
+    abilities = sorted(set(systems[RETURNED]) - {IN_ALL})
     columns = list(systems)
     by_ability = [
         [ability, *(common.percent(systems[system][ability]["recall_at_10"]) for system in columns)]

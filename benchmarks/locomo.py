@@ -16,7 +16,7 @@ from itertools import chain, islice, zip_longest
 from typing import Any, Final
 
 from benchmarks import asking, common, conversations, loading, models, retrieval
-from benchmarks.asking import FTS5, FUSED, LIMIT
+from benchmarks.asking import FTS5, LIMIT, RETURNED
 from benchmarks.conversations import ADVERSARIAL, Asked, Conversation
 from benchmarks.legs import Fusable, by_score
 from benchmarks.loading import Loaded
@@ -163,15 +163,20 @@ def results(loaded: Loaded, tally: Tally) -> dict[str, Any]:
 
 
 def bars(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the figures that documents quote: of the first model, and of the main one what fusion gains."""
+    """Return the figures that documents quote: of the first model, and of the main one what fusion gains.
+
+    Fusion is compared with what it is made of and with the references as they are, without a floor; what the product
+    returns has one.
+    """
     first, main = next(iter(found.values())), models.main_of(found)
     at_10 = _recall_at_10(main)
     return {
-        "recall_at_10": _recall_at_10(first)[FUSED],
+        "recall_at_10": _recall_at_10(first)[RETURNED],
         "reference_recall_at_10": _recall_at_10(first)[FTS5],
         "foreign_nothing_share": first["foreign_nothing_share"],
         "rows_per_second": first["rows_per_second"],
-        "fused_recall_at_10": at_10[FUSED],
+        "fused_recall_at_10": at_10[CHOSEN],
+        "returned_recall_at_10": at_10[RETURNED],
         "best_leg_recall_at_10": asking.best(at_10, asking.LEGS),
         "best_reference_recall_at_10": asking.best(at_10, asking.REFERENCES),
     }
@@ -198,7 +203,7 @@ def show(name: str, found: dict[str, Any]) -> None:
     """Print the figures of one model as tables."""
     systems = found["systems"]
     if rows := asking.figure_rows(systems, IN_ALL, MEASURES):
-        title = f"{name}: {IN_ALL}, {systems[FUSED][IN_ALL]['n']} questions, in %"
+        title = f"{name}: {IN_ALL}, {systems[RETURNED][IN_ALL]['n']} questions, in %"
         common.table(title, ["", "R@5", "R@10", "R@20", "MRR"], rows)
     asking.show_groups(f"{name}: recall at 10 by category, in %", systems, tuple(conversations.CATEGORIES.values()))
     print(f"Weights of the words leg, each from the other conversations: {sorted(set(found['weights'].values()))}")

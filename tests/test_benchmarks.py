@@ -69,6 +69,7 @@ def test_locomo_finds_the_turns_that_answer_and_nothing_elsewhere(conversation_f
         "reference_recall_at_10": 1,
         "foreign_nothing_share": 1,
         "fused_recall_at_10": 1,
+        "returned_recall_at_10": 1,
         "best_leg_recall_at_10": 1,
         "best_reference_recall_at_10": 1,
     }

@@ -119,9 +119,9 @@ def test_a_model_whose_extra_is_missing_is_skipped_with_its_reason(
 def test_locomo_shows_every_leg_and_the_fusion_beside_what_is_returned(talks: str, tmp_path: Path) -> None:
     locomo.main(["--data", talks, "--json", str(tmp_path / "out.json")])
     systems = results(tmp_path / "out.json")["models"]["local-hash"]["systems"]
-    named = {asking.FUSED, asking.UNFLOORED, *asking.LEGS, asking.FTS5, locomo.LINKED, locomo.CHOSEN}
+    named = {asking.RETURNED, asking.FUSED, *asking.LEGS, asking.FTS5, locomo.LINKED, locomo.CHOSEN}
     assert named <= set(systems)
-    assert systems[asking.UNFLOORED][locomo.IN_ALL]["recall_at_5"] == 1
+    assert systems[asking.FUSED][locomo.IN_ALL]["recall_at_5"] == 1
 
 
 def test_the_weight_of_a_conversation_is_chosen_on_the_others_only() -> None:
@@ -182,7 +182,7 @@ def test_xquad_finds_paragraphs_within_each_language(paragraphs: str, tmp_path: 
     xquad.main(["--data", paragraphs, "--json", str(tmp_path / "out.json")])
     found = results(tmp_path / "out.json")
     directions = found["models"]["local-hash"]["directions"]
-    assert directions["en to en"][asking.FUSED]["recall_at_1"] == 1
+    assert directions["en to en"][asking.RETURNED]["recall_at_1"] == 1
     assert directions["zh to zh"][asking.WORDS]["recall_at_1"] == 1
     assert directions["zh to zh"][xquad.TRIGRAM]["recall_at_1"] == 0.5  # one question shares no three characters
     assert found["bars"]["local_hash_en_en_recall_at_1"] == 1
@@ -190,7 +190,7 @@ def test_xquad_finds_paragraphs_within_each_language(paragraphs: str, tmp_path: 
 
 def test_the_fusion_falls_short_of_the_better_leg_by_the_worst_direction() -> None:
     def shown(fused: float, words: float, meaning: float) -> dict[str, Any]:
-        figures = zip((asking.UNFLOORED, *asking.LEGS), (fused, words, meaning), strict=True)
+        figures = zip((asking.FUSED, *asking.LEGS), (fused, words, meaning), strict=True)
         return {system: {"recall_at_1": figure} for system, figure in figures}
 
     directions = {"en to en": shown(0.9, 0.8, 0.85), "en to zh": shown(0.6, 0.1, 0.63)}
