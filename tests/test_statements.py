@@ -127,6 +127,7 @@ async def switch_models(work: Work) -> None:
     await memory.sample(work, "global", 10)
     await models.add_calibration(work, "other", 1, models.Calibration(0.5, 1, 1, 1, 0))
     await models.missing_texts(work, "other", 10)
+    await models.vectors(work, "other", most=10)
     await models.activate(work, models.Model("other", 3, 1))
     await status.pending_texts(work, "other", 10)
     for layer in LAYERS.values():

@@ -91,6 +91,12 @@ async def in_use(work: Work, model: str, analysis: int) -> InUse:
     return InUse(found, row["floor"], row["waiting"], row["indexed"])
 
 
+async def vectors(work: Work, model: str, *, most: int) -> int:
+    """Count the texts with a row of a model, at most so many."""
+    [found] = await work.values(_SQL["vectors"], {"model": model, "most": most})
+    return int(found)
+
+
 async def add_calibration(work: Work, model: str, analysis: int, found: Calibration) -> None:
     """Store a calibration, known from a fresh instant on."""
     work.next_instant()

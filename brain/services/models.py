@@ -9,6 +9,7 @@ from brain.embedders.floors import profile_of
 from brain.errors import ConfigurationError
 from brain.ranking import Profile
 from brain.repository import models as repository
+from brain.repository.search import EXACT_ROWS
 from brain.text import ANALYSIS_VERSION
 from brain.work import Work
 
@@ -40,6 +41,10 @@ def profile(embedder: Embedder) -> Profile:
     return profile_of(embedder.model).calibrated(embedder.floor)
 
 
+MOST_INDEXED = 200_000
+"""A server indexes up to so many vectors by itself, which takes a minute or two; more are left to `brain reindex`."""
+
+
 @dataclass(frozen=True, slots=True)
 class InUse:
     """What a search has to know of the model before it begins."""
@@ -63,6 +68,17 @@ async def in_use(work: Work, embedder: Embedder) -> InUse:
     asked = profile(embedder)
     calibrated = asked if found.floor is None else asked.calibrated(found.floor)
     return InUse(calibrated, found.waiting, found.indexed)
+
+
+async def index_is_due(work: Work, embedder: Embedder) -> bool:
+    """Whether the vectors of the model in use are too many to compare, yet few enough to index beside other work.
+
+    A model that only sees words is asked about rows that share words, and needs no index.
+    """
+    found = await in_use(work, embedder)
+    if found.indexed or found.profile.words_only:
+        return False
+    return EXACT_ROWS < await repository.vectors(work, embedder.model, most=MOST_INDEXED + 1) <= MOST_INDEXED
 
 
 def _compare(found: repository.Model, wanted: repository.Model) -> None:

@@ -50,6 +50,12 @@ SELECT a.model, a.dimensions, a.analysis,
     AND (SELECT string_to_array(extversion, '.')::int[] >= '{0,8}' FROM pg_extension WHERE extname = 'vector') AS indexed
 FROM (SELECT 1) AS one LEFT JOIN embedding_models a ON a.namespace = %(namespace)s AND a.active
 
+-- name: vectors
+-- How many texts have their row of a model, at most so many.
+SELECT count(*) FROM (
+    SELECT FROM embeddings WHERE namespace = %(namespace)s AND model = %(model)s LIMIT %(most)s
+) e
+
 -- name: add_calibration
 -- Stores a floor with what it was chosen on; it holds from the instant on.
 INSERT INTO calibrations (namespace, model, analysis, floor, hits, kept, foreigners, answered, client, known_from)

@@ -27,7 +27,7 @@ from brain.tools.stdio import loading
 
 if TYPE_CHECKING:
     from brain.runtime import Brain
-    from brain.tools.refill import Refill
+    from brain.tools.upkeep import Upkeep
 
 RESULT_LIMIT: Final = 500_000
 """Characters of the longest answer: what clients that read a size from a tool accept at most."""
@@ -42,7 +42,7 @@ class Surface:
         self._loading = asyncio.Lock()
         self._tools: tuple[AnyTool, ...] = ()
         self._opened: Brain | BrainError = Unavailable("The brain is not open yet; try again in a moment.")
-        self._refill: Refill | None = None
+        self._upkeep: Upkeep | None = None
 
     async def tools(self) -> Iterable[AnyTool]:
         """The tools that this process offers."""
@@ -54,11 +54,11 @@ class Surface:
     def _load(self) -> None:
         with loading():
             from brain.tools import catalogue, resources  # noqa: F401 - loaded here, used by the handlers
-            from brain.tools.refill import Refill
+            from brain.tools.upkeep import Upkeep
 
             try:
                 self._opened = self._open_it()
-                self._refill = Refill()
+                self._upkeep = Upkeep()
             except BrainError as error:
                 self._opened = error
         self._tools = reading_tools(catalogue.ALL) if self._read_only else catalogue.ALL
@@ -86,13 +86,13 @@ class Surface:
             on_list_prompts=prompts.listed,
             on_get_prompt=prompts.get,
         )
-        server.middleware.append(self._refilling)
+        server.middleware.append(self._keeping_up)
         return server
 
     async def close(self) -> None:
-        """End the back-fill and let go of the database."""
-        if self._refill is not None:
-            await self._refill.close()
+        """End the upkeep and let go of the database."""
+        if self._upkeep is not None:
+            await self._upkeep.close()
         if not isinstance(self._opened, BrainError):
             await self._opened.close()
 
@@ -125,12 +125,12 @@ class Surface:
 
         return await resources.read(self.brain(peer(context)), str(params.uri))
 
-    async def _refilling(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Start the back-fill after the first call that worked, and after a write whose vector is pending."""
+    async def _keeping_up(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Start the upkeep after the first call that worked, and after a write whose vector is pending."""
         result = await call_next(ctx)
-        if self._refill is not None and isinstance(result, types.CallToolResult) and not result.is_error:
+        if self._upkeep is not None and isinstance(result, types.CallToolResult) and not result.is_error:
             data = result.structured_content or {}
-            self._refill.wake(self.brain(peer(ctx)), pending=data.get("vector") == "pending")
+            self._upkeep.wake(self.brain(peer(ctx)), pending=data.get("vector") == "pending")
         return result
 
 

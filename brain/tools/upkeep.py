@@ -1,4 +1,4 @@
-"""Back-fill in the background: facts that wait for a vector get one while the process goes on serving."""
+"""Upkeep beside serving: facts that wait for a vector get one, and vectors that outgrew comparison get an index."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 from typing import Final
 
 from brain.errors import BrainError, Unavailable
+from brain.repository import vector_index
 from brain.runtime import Brain
 from brain.services import backfill, models
 from brain.work import Work
@@ -15,13 +16,13 @@ from brain.work import Work
 log = logging.getLogger(__name__)
 
 PASS_SECONDS: Final = 600.0
-"""How long one pass may take; what is left waits for the next."""
+"""How long a pass may fill; what is left waits for the next."""
 
 PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """How long a pass waits before it tries a model again that could not be reached, in seconds."""
 
 
-class Refill:
+class Upkeep:
     """At most one pass at a time for each namespace, and never one that stops the process."""
 
     def __init__(self, pauses: tuple[float, ...] = PAUSES) -> None:
@@ -46,13 +47,21 @@ class Refill:
     async def _pass(self, brain: Brain) -> None:
         try:
             async with asyncio.timeout(PASS_SECONDS):
-                await self._until_reached(brain)
+                await self._fill(brain)
+            await self._index(brain)
         except (BrainError, TimeoutError) as error:
             log.info("facts wait for a vector: %s", error)
         except Exception:  # the edge of a task: nobody waits for its outcome
-            log.exception("the back-fill failed")
+            log.exception("the upkeep failed")
 
-    async def _until_reached(self, brain: Brain) -> None:
+    async def _index(self, brain: Brain) -> None:
+        """Build the index that searches would walk, unless schema changes are left to a person."""
+        embedder = brain.embedder
+        if brain.settings.auto_migrate and await brain.read(lambda work: models.index_is_due(work, embedder)):
+            built = await vector_index.build(brain.database, embedder.model, embedder.dimensions)
+            log.info("the index of %s: %s %s", embedder.model, built.state, built.reason)
+
+    async def _fill(self, brain: Brain) -> None:
         async def check(work: Work) -> None:
             await models.matches(work, brain.embedder)
 

@@ -14,8 +14,8 @@ from brain.database import Database
 from brain.embedders import LocalHash, Vector
 from brain.errors import Unavailable
 from brain.runtime import Brain
-from brain.services import memory, status
-from brain.tools.refill import Refill
+from brain.services import memory, models, status
+from brain.tools.upkeep import Upkeep
 
 
 class Moody(LocalHash):
@@ -55,39 +55,39 @@ async def waiting(brain: Brain) -> int:
     return int(found["facts_without_vector"])
 
 
-async def finished(refill: Refill) -> None:
-    for task in refill._passes.values():
+async def finished(upkeep: Upkeep) -> None:
+    for task in upkeep._passes.values():
         await task
 
 
 async def test_the_first_call_fills_what_waits(brain_with: Open) -> None:
     brain = await brain_with(Moody(failures=1))
     assert await waiting(brain) == 1
-    refill = Refill()
-    refill.wake(brain)
-    await finished(refill)
+    upkeep = Upkeep()
+    upkeep.wake(brain)
+    await finished(upkeep)
     assert await waiting(brain) == 0
 
 
 async def test_a_model_that_comes_back_is_tried_again(brain_with: Open) -> None:
     brain = await brain_with(Moody(failures=3))
-    refill = Refill(pauses=(0.0, 0.0))
-    refill.wake(brain)
-    await finished(refill)
+    upkeep = Upkeep(pauses=(0.0, 0.0))
+    upkeep.wake(brain)
+    await finished(upkeep)
     assert await waiting(brain) == 0
 
 
 async def test_a_model_that_stays_away_leaves_the_fact_for_the_next_pending_write(brain_with: Open) -> None:
     brain = await brain_with(Moody(failures=3))
-    refill = Refill(pauses=(0.0,))
-    refill.wake(brain)
-    await finished(refill)
+    upkeep = Upkeep(pauses=(0.0,))
+    upkeep.wake(brain)
+    await finished(upkeep)
     assert await waiting(brain) == 1
-    refill.wake(brain)
-    await finished(refill)
+    upkeep.wake(brain)
+    await finished(upkeep)
     assert await waiting(brain) == 1
-    refill.wake(brain, pending=True)
-    await finished(refill)
+    upkeep.wake(brain, pending=True)
+    await finished(upkeep)
     assert await waiting(brain) == 0
 
 
@@ -97,18 +97,18 @@ async def test_what_nobody_foresaw_ends_the_pass_and_not_the_server(
     model = Moody(failures=1)
     brain = await brain_with(model)
     model.failures, model.error = 1, ZeroDivisionError("inside the model")
-    refill = Refill()
-    refill.wake(brain)
-    await finished(refill)
-    assert "the back-fill failed" in caplog.text
+    upkeep = Upkeep()
+    upkeep.wake(brain)
+    await finished(upkeep)
+    assert "the upkeep failed" in caplog.text
     assert await waiting(brain) == 1
 
 
 async def test_a_read_only_process_fills_nothing(brain_with: Open) -> None:
     brain = await brain_with(Moody(failures=1))
-    refill = Refill()
-    refill.wake(replace(brain, caller=replace(brain.caller, read_only=True)))
-    await finished(refill)
+    upkeep = Upkeep()
+    upkeep.wake(replace(brain, caller=replace(brain.caller, read_only=True)))
+    await finished(upkeep)
     assert await waiting(brain) == 1
 
 
@@ -118,7 +118,50 @@ async def test_another_model_than_the_brain_was_indexed_with_fills_nothing(brain
 
     brain = await brain_with(Moody(failures=1))
     other = replace(brain, embedder=Other(failures=0))
-    refill = Refill()
-    refill.wake(other)
-    await finished(refill)
+    upkeep = Upkeep()
+    upkeep.wake(other)
+    await finished(upkeep)
     assert await waiting(brain) == 1
+
+
+class Drawn(LocalHash):
+    """A sentence model as far as anybody can tell by its name."""
+
+    model = "drawn-256"
+
+
+async def _outgrown(settings: Settings, database: Database, model: LocalHash, facts: int) -> Brain:
+    brain = Brain(settings, database, model, Caller("default", client="test"))
+    drafts = [memory.Draft(text=f"Room {number} has a blue door.", key=f"room-{number}") for number in range(facts)]
+    prepared = await memory.prepare(model, drafts)
+    await brain.write(lambda work: memory.write_many(work, prepared))
+    return brain
+
+
+async def indexed_after_upkeep(brain: Brain) -> bool:
+    upkeep = Upkeep()
+    upkeep.wake(brain)
+    await finished(upkeep)
+    return (await brain.read(lambda work: models.in_use(work, brain.embedder))).indexed
+
+
+async def test_vectors_that_outgrew_comparison_get_their_index_while_the_server_runs(
+    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain = await _outgrown(settings, database, Drawn(), 9)
+    monkeypatch.setattr(models, "EXACT_ROWS", 9)
+    assert not await indexed_after_upkeep(brain)
+    monkeypatch.setattr(models, "EXACT_ROWS", 8)
+    monkeypatch.setattr(models, "MOST_INDEXED", 8)
+    assert not await indexed_after_upkeep(brain)
+    monkeypatch.setattr(models, "MOST_INDEXED", 9)
+    by_hand = replace(brain, settings=settings.model_copy(update={"auto_migrate": False}))
+    assert not await indexed_after_upkeep(by_hand)
+    assert await indexed_after_upkeep(brain)
+
+
+async def test_a_model_that_only_sees_words_needs_no_index(
+    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "EXACT_ROWS", 8)
+    assert not await indexed_after_upkeep(await _outgrown(settings, database, LocalHash(), 9))
