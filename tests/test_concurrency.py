@@ -22,7 +22,7 @@ from brain.errors import BrainError, Busy, Conflict, Unavailable
 from brain.repository import audit
 from brain.runtime import Brain
 from brain.services import memory, pins, search, session, status, threads, trail
-from brain.work import Work
+from brain.work import LOOK_UPS, Work
 from tests import factories
 
 _SLEEPING = (
@@ -264,6 +264,27 @@ async def test_a_statement_that_takes_too_long_leaves_no_part_of_its_write(modul
         assert execute(module_dsn, query, brain.caller.namespace)[0][0] == {"scopes": 4, "postings": 1}.get(table, 1)
     assert await texts(brain) == ["Before."]
     await short.close()
+    await brain.close()
+
+
+async def test_a_search_that_is_cancelled_or_takes_too_long_leaves_its_connection_usable(module_dsn: str) -> None:
+    brain = factories.brain_on(module_dsn, settings={"pool_size": 1, "statement_timeout_ms": 300})
+    await factories.fact(brain, "The lease ends in May.")
+    prepared = await search.prepare(brain.embedder, search.Question(query="lease"))
+
+    async def stuck(work: Work) -> None:
+        await search.run(work, prepared)
+        await work.values("SELECT pg_sleep(5) WHERE %(namespace)s <> ''", {}, under=LOOK_UPS | {"enable_sort": "off"})
+
+    for delay in range(12):
+        running = asyncio.ensure_future(brain.read(lambda work: search.run(work, prepared)))
+        await asyncio.sleep(delay / 1000)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    with pytest.raises(Busy, match="statement timeout"):
+        await brain.read(stuck)
+    answer = await brain.read(lambda work: search.run(work, prepared))
+    assert [hit.fact.text for hit in answer.hits] == ["The lease ends in May."]
     await brain.close()
 
 
