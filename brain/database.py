@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -307,8 +307,10 @@ class Database:
 
 
 async def _roll_back(connection: AsyncConnection[Any]) -> None:
+    """Leave a connection as the pool expects it; one that breaks now is replaced by the pool."""
     if not connection.closed:
-        await connection.execute("ROLLBACK")
+        with suppress(psycopg.OperationalError):
+            await connection.execute("ROLLBACK")
 
 
 def _first_read(caller: Caller, wanted: datetime | None) -> sql.Composed:
