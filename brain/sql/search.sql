@@ -57,8 +57,8 @@ passing AS (
 max(s.covered) FILTER (WHERE s.rarest AND s.covered < %(floor)s * t.mass) AS below_with_rarest
 
 -- name: kept
--- Whether a scored row passes, as far as it can be told from itself.
-WHERE s.essential AND s.covered >= %(floor)s * t.mass AND s.score >= t.least
+-- Whether a scored row passes, as far as it can be told from itself; first what keeps most rows out.
+WHERE s.score >= t.least AND s.essential AND s.covered >= %(floor)s * t.mass
     AND (s.rare OR (s.terms = cardinality(%(terms)s::text[]) AND s.terms >= 2))
 
 -- name: weighed
