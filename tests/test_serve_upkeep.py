@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 
 from brain.caller import Caller
@@ -165,3 +168,22 @@ async def test_a_model_that_only_sees_words_needs_no_index(
 ) -> None:
     monkeypatch.setattr(models, "EXACT_ROWS", 8)
     assert not await indexed_after_upkeep(await _outgrown(settings, database, LocalHash(), 9))
+
+
+async def test_the_end_of_the_server_does_not_wait_for_a_build_that_waits_for_others(
+    settings: Settings, database: Database, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brain = await _outgrown(settings, database, Drawn(), 9)
+    monkeypatch.setattr(models, "EXACT_ROWS", 8)
+    upkeep = Upkeep()
+    with psycopg.connect(dsn) as holder, psycopg.connect(dsn, autocommit=True) as owner:
+        holder.execute("LOCK TABLE embeddings IN ROW EXCLUSIVE MODE")
+        upkeep.wake(brain)
+        while not owner.execute("SELECT FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting%'").fetchall():
+            await asyncio.sleep(0.01)
+        began = time.monotonic()
+        await upkeep.close()
+        assert time.monotonic() - began < 10
+        holder.rollback()
+    await asyncio.wait(upkeep._passes.values())
+    assert await indexed_after_upkeep(brain)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import Final
 
@@ -17,6 +16,9 @@ log = logging.getLogger(__name__)
 
 PASS_SECONDS: Final = 600.0
 """How long a pass may fill; what is left waits for the next."""
+
+CLOSE_SECONDS: Final = 2.0
+"""How long the end of a process waits for the end of a pass."""
 
 PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """How long a pass waits before it tries a model again that could not be reached, in seconds."""
@@ -37,12 +39,11 @@ class Upkeep:
             self._passes[brain.caller.namespace] = asyncio.create_task(self._pass(brain))
 
     async def close(self) -> None:
-        """Cancel what runs and wait for its end."""
+        """Cancel what runs and wait for its end, but not for a lock that another process holds."""
         for task in self._passes.values():
             task.cancel()
-        for task in self._passes.values():
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        if self._passes:
+            await asyncio.wait(self._passes.values(), timeout=CLOSE_SECONDS)
 
     async def _pass(self, brain: Brain) -> None:
         try:
