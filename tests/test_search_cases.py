@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from pydantic import SecretStr
 
 from brain.config import Settings
 from brain.database import Database
+from brain.errors import InvalidInput
 from brain.runtime import Brain
 from brain.services import backfill
 from brain.services.memory import Draft
@@ -178,6 +180,31 @@ async def test_use_and_repetition_do_not_raise_a_fact(store: Database) -> None:
     assert await found(brain, "export step of the pipeline", as_of=as_of) == before
     after = await ask(brain, "read_memory", query="export step of the pipeline")
     assert [hit["key"] for hit in after.data["hits"]] == before
+
+
+async def test_a_longer_page_looks_deeper_and_all_pages_of_a_search_are_cut_from_one_order(store: Database) -> None:
+    brain = brain_on(store)
+    wanted = [Draft(text=f"Export {n}.", key=f"k{n:02}") for n in range(62)]
+    await remember(brain, *wanted, *(Draft(text=f"Room {n} is locked.") for n in range(600)))
+    as_of = (await now(brain)).isoformat()
+    long = dict((await ask(brain, "read_memory", query="export", limit=60, as_of=as_of)).data)
+    assert long["diagnosis"]["candidate_limit_reached"] is True
+    assert len(long["hits"]) == 60
+    data = dict((await ask(brain, "read_memory", query="export", limit=20, as_of=as_of)).data)
+    pages = [data["hits"]]
+    while "cursor" in data:
+        data = dict((await ask(brain, "read_memory", query="export", limit=60, cursor=data["cursor"])).data)
+        pages.append(data["hits"])
+    assert [len(page) for page in pages] == [20, 30]
+    assert [hit["key"] for page in pages for hit in page] == [f"k{n:02}" for n in range(50)]
+
+
+@pytest.mark.parametrize("depth", [0, 49, 101, 2**40, True, "50"])
+async def test_a_cursor_cannot_ask_for_a_depth_that_no_page_has(store: Database, depth: object) -> None:
+    words = json.dumps(["2026-01-01T00:00:00Z", 1, 0, depth]).encode()
+    cursor = base64.urlsafe_b64encode(words).decode().rstrip("=")
+    with pytest.raises(InvalidInput, match="cursor must be the cursor of an earlier answer"):
+        await ask(brain_on(store), "read_memory", query="anything", cursor=cursor)
 
 
 SHORT = ["Buy milk", "Order ink", "Call Ada", "Pay rent", "Fix bike", "Book gym", "Mend coat", "Water fern", "Send tax",

@@ -43,12 +43,15 @@ MOST_WALKED = 100_000
 """Where a walk of the index ends at the latest."""
 
 _ONE_PASS = {"enable_nestloop": "off", "plan_cache_mode": "force_custom_plan"}
+"""Settings under which all vectors are read once and joined to the visible rows."""
+
 _WALK = {
     "enable_seqscan": "off",
     "enable_sort": "off",
     "hnsw.iterative_scan": "strict_order",
     "plan_cache_mode": "force_custom_plan",
 }
+"""Settings under which rows come in the order of the index, until enough are visible."""
 
 _SAMPLED_FROM, _SAMPLE = 4_000, 16
 """With more postings to read than this, one in so many of the newest rows is scored first: the last of their best is

@@ -99,7 +99,7 @@ class Report:
 @dataclass(frozen=True, slots=True)
 class _Drawn:
     as_of: datetime
-    model: models.InUse
+    model: models.ModelState
     scopes: list[str]
     own: list[Question]
     foreign: list[Question]
@@ -206,7 +206,7 @@ async def _visible(work: Work, scope: str) -> legs.Visible:
 
 
 def _asking(
-    question: Question, vector: str | None, embedder: Embedder, model: models.InUse
+    question: Question, vector: str | None, embedder: Embedder, model: models.ModelState
 ) -> Callable[[Work], Awaitable[Evidence | None]]:
     """Return the job that asks a question; None where the wanted row is not among the first places."""
 

@@ -42,11 +42,11 @@ def profile(embedder: Embedder) -> Profile:
 
 
 MOST_INDEXED = 200_000
-"""A server indexes up to so many vectors by itself, which takes a minute or two; more are left to `brain reindex`."""
+"""A server indexes up to so many vectors by itself, in some minutes at most; more are left to `brain reindex`."""
 
 
 @dataclass(frozen=True, slots=True)
-class InUse:
+class ModelState:
     """What a search has to know of the model before it begins."""
 
     profile: Profile
@@ -57,7 +57,7 @@ class InUse:
     """Whether its vectors have an index that a search may walk."""
 
 
-async def in_use(work: Work, embedder: Embedder) -> InUse:
+async def in_use(work: Work, embedder: Embedder) -> ModelState:
     """Return the state of the model in this brain.
 
     Raises ConfigurationError when this brain was indexed with another model or analysis.
@@ -67,7 +67,7 @@ async def in_use(work: Work, embedder: Embedder) -> InUse:
         _compare(found.model, of(embedder))
     asked = profile(embedder)
     calibrated = asked if found.floor is None else asked.calibrated(found.floor)
-    return InUse(calibrated, found.waiting, found.indexed)
+    return ModelState(calibrated, found.waiting, found.indexed)
 
 
 async def index_is_due(work: Work, embedder: Embedder) -> bool:

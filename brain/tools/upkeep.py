@@ -51,7 +51,7 @@ class Upkeep:
                 await self._fill(brain)
             await self._index(brain)
         except (BrainError, TimeoutError) as error:
-            log.info("facts wait for a vector: %s", error)
+            log.info("the upkeep ended early: %s", error)
         except Exception:  # the edge of a task: nobody waits for its outcome
             log.exception("the upkeep failed")
 
